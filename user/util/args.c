@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "args.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int vp_parse_u64(const char *s, int base, uint64_t *out)
+{
+	char *end;
+
+	if (!isxdigit((unsigned char)s[0]))
+		return -EINVAL;
+	errno = 0;
+	*out = strtoull(s, &end, base);
+	return errno || end == s || *end ? -EINVAL : 0;
+}
+
+static int pids_add(struct vp_pids *p, pid_t pid)
+{
+	pid_t *bigger = realloc(p->pid, (p->cnt + 1) * sizeof(*bigger));
+
+	if (!bigger)
+		return -ENOMEM;
+	p->pid = bigger;
+	p->pid[p->cnt++] = pid;
+	return 0;
+}
+
+int vp_pids_parse(struct vp_pids *p, const char *arg, struct vp_err *e)
+{
+	char *copy = strdup(arg), *rest = copy, *item;
+	int err = copy ? 0 : -ENOMEM;
+
+	while (!err && (item = strsep(&rest, ","))) {
+		uint64_t pid;
+
+		if (vp_parse_u64(item, 10, &pid) || pid == 0 || pid > INT32_MAX)
+			err = vp_err_set(e, -EINVAL, "'%s' is no PID", item);
+		else
+			err = pids_add(p, (pid_t)pid);
+	}
+	free(copy);
+	return err;
+}
+
+void vp_pids_free(struct vp_pids *p)
+{
+	free(p->pid);
+	*p = (struct vp_pids){0};
+}
+
+int vp_fail(const char *cmd, const struct vp_err *e)
+{
+	fprintf(stderr, "vmaprof: %s: %s\n", cmd, e->text);
+	return VP_EXIT_FAILURE;
+}
+
+int vp_usage_error(const char *cmd, const char *fmt, ...)
+{
+	va_list ap;
+
+	fprintf(stderr, "vmaprof: %s: ", cmd);
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fprintf(stderr, " (see vmaprof %s --help)\n", cmd);
+	return VP_EXIT_USAGE;
+}

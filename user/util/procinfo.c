@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "procinfo.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PF_KTHREAD 0x00200000
+
+static int read_file(const char *path, char *buf, size_t size)
+{
+	FILE *f = fopen(path, "re");
+	size_t n;
+
+	if (!f)
+		return errno == ENOENT ? -ESRCH : -errno;
+	n = fread(buf, 1, size - 1, f);
+	fclose(f);
+	buf[n] = '\0';
+	return n > 0 ? 0 : -ESRCH;
+}
+
+/* "7 (a) b) Z 1 …": the command may hold anything, so the last ')' ends it (proc(5)). */
+static int parse_stat(char *text, struct vp_procinfo *out)
+{
+	char *open = strchr(text, '('), *close = strrchr(text, ')');
+	unsigned long flags;
+	long threads;
+	char state;
+
+	if (!open || !close || close < open)
+		return -EINVAL;
+	*close = '\0';
+	snprintf(out->comm, sizeof(out->comm), "%s", open + 1);
+	/* state ppid pgrp session tty tpgid flags + 10 numbers + num_threads */
+	if (sscanf(close + 1, " %c %*d %*d %*d %*d %*d %lu %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld",
+		   &state, &flags, &threads) != 3)
+		return -EINVAL;
+	out->kernel_thread = flags & PF_KTHREAD;
+	out->zombie = (state == 'Z' || state == 'X') && threads <= 1;
+	return 0;
+}
+
+static pid_t read_tgid(pid_t pid)
+{
+	char path[64], text[4096], *line;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	if (read_file(path, text, sizeof(text)))
+		return pid;
+	line = strstr(text, "\nTgid:");
+	return line ? (pid_t)strtol(line + strlen("\nTgid:"), NULL, 10) : pid;
+}
+
+int vp_procinfo_read(pid_t pid, struct vp_procinfo *out)
+{
+	char path[64], text[1024];
+	int err;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	err = read_file(path, text, sizeof(text));
+	if (!err)
+		err = parse_stat(text, out);
+	if (!err)
+		out->tgid = read_tgid(pid);
+	return err;
+}
+
+int vp_procinfo_check(pid_t pid, struct vp_procinfo *out, struct vp_err *e)
+{
+	int err = vp_procinfo_read(pid, out);
+
+	if (err == -ESRCH)
+		return vp_err_set(e, err, "PID %d: no such process", pid);
+	if (err)
+		return vp_err_set(e, err, "PID %d: %s", pid, strerror(-err));
+	if (out->kernel_thread)
+		return vp_err_set(e, -ESRCH,
+				  "PID %d (%s) is a kernel thread: it has no user mappings", pid,
+				  out->comm);
+	if (out->zombie)
+		return vp_err_set(e, -ESRCH,
+				  "PID %d (%s) is a zombie: its memory is gone, its parent has not "
+				  "collected it",
+				  pid, out->comm);
+	return 0;
+}

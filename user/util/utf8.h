@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Names come from targets: they are bytes until this says they are UTF-8. */
+#ifndef VP_UTF8_H
+#define VP_UTF8_H
+
+#include <stddef.h>
+
+/*
+ * Bytes (1 to 4) of the well-formed UTF-8 sequence that NUL-terminated s begins with, per
+ * Unicode table 3-7 (no overlong forms, surrogates or values above U+10FFFF); 0 if none.
+ */
+size_t vp_utf8_len(const char *s);
+
+#endif
