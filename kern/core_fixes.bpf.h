@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Differences between kernels, and nothing else: each block names the commit and version of
+ * the change, has a flavour struct whose suffix names the boundary, and one accessor.
+ */
+#ifndef VP_CORE_FIXES_BPF_H
+#define VP_CORE_FIXES_BPF_H
+
+#include "vp_common.bpf.h"
+
+/*
+ * inode times. 13bc24457850 (6.6) renamed i_mtime to __i_mtime behind accessors;
+ * 3aa63a569c64 (6.11) split it into i_mtime_sec and i_mtime_nsec.
+ */
+struct inode___pre_v66 {
+	struct timespec64 i_mtime;
+} __attribute__((preserve_access_index));
+
+struct inode___pre_v611 {
+	struct timespec64 __i_mtime;
+} __attribute__((preserve_access_index));
+
+struct inode___v611 {
+	long long i_mtime_sec;
+	__u32 i_mtime_nsec;
+} __attribute__((preserve_access_index));
+
+static __always_inline __u64 vp_inode_mtime_ns(const struct inode *inode)
+{
+	const struct inode___v611 *v611 = (const void *)inode;
+	const struct inode___pre_v611 *pre_v611 = (const void *)inode;
+	const struct inode___pre_v66 *pre_v66 = (const void *)inode;
+
+	if (bpf_core_field_exists(v611->i_mtime_sec))
+		return BPF_CORE_READ(v611, i_mtime_sec) * 1000000000ULL +
+		       BPF_CORE_READ(v611, i_mtime_nsec);
+	if (bpf_core_field_exists(pre_v611->__i_mtime))
+		return BPF_CORE_READ(pre_v611, __i_mtime.tv_sec) * 1000000000ULL +
+		       BPF_CORE_READ(pre_v611, __i_mtime.tv_nsec);
+	return BPF_CORE_READ(pre_v66, i_mtime.tv_sec) * 1000000000ULL +
+	       BPF_CORE_READ(pre_v66, i_mtime.tv_nsec);
+}
+
+/*
+ * Backing files. def3ae83da02 (6.8) gave struct backing_file a user_path: what a
+ * file system that stacks on another (overlayfs, FUSE passthrough) shows to user space, while
+ * f_path and f_inode of the mapped file are the lower layer's. Before, f_path was the user's.
+ * FMODE_BACKING says that a file is embedded in a backing_file, but is no type and moved from
+ * bit 25 to bit 24 (95101401bb50, 6.14); so both bits are asked, and that the mount is one the
+ * kernel keeps for itself (mnt_ns is an error pointer), as all layers' are.
+ */
+struct backing_file___v68 {
+	struct file file;
+	struct path user_path;
+} __attribute__((preserve_access_index));
+
+#define VP_FMODE_BACKING_EITHER (3 << 24)
+
+static __always_inline bool vp_mount_is_internal(const struct vfsmount *vfsmnt)
+{
+	const struct mount *mnt = (const void *)vfsmnt - bpf_core_field_offset(struct mount, mnt);
+	__u64 ns = (__u64)BPF_CORE_READ(mnt, mnt_ns);
+
+	return ns >= (__u64)-MAX_ERRNO;
+}
+
+/* The path that user space sees: &file->f_path, or the user_path of a backing file. */
+static __always_inline const struct path *vp_file_user_path(const struct file *file, bool *layer)
+{
+	const struct backing_file___v68 *backing = (const void *)file;
+	const struct dentry *dentry;
+	const struct vfsmount *mnt;
+
+	*layer = false;
+	if (!bpf_core_field_exists(backing->user_path) ||
+	    !(BPF_CORE_READ(file, f_mode) & VP_FMODE_BACKING_EITHER))
+		return &file->f_path;
+
+	dentry = BPF_CORE_READ(file, f_path.dentry);
+	mnt = BPF_CORE_READ(file, f_path.mnt);
+	/* A file without a tree (memfd, /dev/zero) is on an internal mount, too. */
+	if (BPF_CORE_READ(dentry, d_parent) == dentry || !vp_mount_is_internal(mnt))
+		return &file->f_path;
+	*layer = true;
+	return &backing->user_path;
+}
+
+/*
+ * [heap]. d3bb89ea9c13 ("mm: refine vma_is_initial_heap…", 6.7): a VMA that only touches the
+ * heap is not the heap. struct bpf_iter_task_vma came with the same release.
+ */
+struct bpf_iter_task_vma___v67 {
+	int dummy;
+};
+
+static __always_inline bool vp_touching_is_heap(void)
+{
+	return !bpf_core_type_exists(struct bpf_iter_task_vma___v67);
+}
+
+/*
+ * Names of anonymous memory: 9a10064f5625 (5.17), only with CONFIG_ANON_VMA_NAME; shared anonymous memory
+ * has them since d09e8ca6cb93 (6.2), which moved the field out of a union with `shared`.
+ */
+struct anon_vma_name___opt {
+	char name[1];
+} __attribute__((preserve_access_index));
+
+struct vm_area_struct___anon_name {
+	struct {
+		int dummy;
+	} shared;
+	struct anon_vma_name___opt *anon_name;
+} __attribute__((preserve_access_index));
+
+/* Address of the name, NUL-terminated in kernel memory; NULL if none. */
+static __always_inline const char *vp_anon_name(const struct vm_area_struct *vma)
+{
+	const struct vm_area_struct___anon_name *named = (const void *)vma;
+	const struct anon_vma_name___opt *name;
+
+	if (!bpf_core_field_exists(named->anon_name))
+		return NULL;
+	if (vma->vm_file && bpf_core_field_offset(named->anon_name) ==
+				    bpf_core_field_offset(named->shared))
+		return NULL;
+	name = BPF_CORE_READ(named, anon_name);
+	if (!name)
+		return NULL;
+	return (const char *)name + bpf_core_field_offset(struct anon_vma_name___opt, name);
+}
+
+#endif

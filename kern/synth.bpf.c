@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Synthesis: the mappings that exist, as VP_REC_MMAP2 records on the ring. One reader of the
+ * iterator at a time: `walk_buf` is shared.
+ */
+#include "vp_xmap.bpf.h"
+#include "vp_vma.bpf.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+/* All mappings, not only executable ones. */
+const volatile bool vp_all_maps = false;
+/* Enter executable mappings into `procs` and report only those not there yet. */
+const volatile bool vp_walk_fills_table = false;
+
+/*
+ * Where the iterator's own task filter is missing (before 6.1) or does not reach the threads of
+ * a leader that has exited (6.1): one walk over everything, filtered here. Keys: tgid in the
+ * reader's namespace. Both are set between walks.
+ */
+bool vp_walk_filter = false;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, __u32);
+	__type(value, __u32);
+} walk_tgids SEC(".maps");
+
+/* VMAs offered in this walk, wanted or not. */
+__u64 vp_walk_offered = 0;
+
+/* The record being made: too large for the stack, written by the one reader's program. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct vp_mmap2_buf);
+} walk_buf SEC(".maps");
+
+/*
+ * Which thread speaks for a process whose leader has exited. key: (tgid, mm); value: the tid
+ * first seen. Cleared by user space between walks.
+ */
+struct vp_walk_key {
+	__u64 mm;
+	__u32 tgid;
+	__u32 reserved;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1024);
+	__type(key, struct vp_walk_key);
+	__type(value, __u32);
+} walk_seen SEC(".maps");
+
+/*
+ * The iterator offers an mm once for each task with a files table of its own and, when the
+ * leader is a zombie, once for each thread. One of them counts.
+ */
+static __always_inline bool vp_speaks_for_mm(struct task_struct *task)
+{
+	struct vp_walk_key key = {};
+	__u32 tid = task->pid, *seen;
+
+	if (task->group_leader->mm)
+		return task->pid == task->tgid;
+
+	key.mm = (__u64)task->mm;
+	key.tgid = task->tgid;
+	seen = bpf_map_lookup_elem(&walk_seen, &key);
+	if (seen)
+		return *seen == tid;
+	if (bpf_map_update_elem(&walk_seen, &key, &tid, BPF_NOEXIST))
+		vp_count(VP_CNT_WALK_DEDUPE_FULL);
+	return true;
+}
+
+static __always_inline bool vp_walk_wants(struct task_struct *task, struct vm_area_struct *vma)
+{
+	__u32 tgid;
+
+	if (!vp_all_maps && !(vma->vm_flags & VM_EXEC))
+		return false;
+	if (vp_walk_filter) {
+		tgid = vp_tgid(task);
+		if (!bpf_map_lookup_elem(&walk_tgids, &tgid))
+			return false;
+	}
+	return vp_speaks_for_mm(task);
+}
+
+/* Length of the name without NUL; sets the NAME_CUT flag. */
+static __always_inline __u32 vp_set_path_name(struct vp_mmap2_buf *buf, struct file *file)
+{
+	long n = bpf_d_path(&file->f_path, buf->name, VP_PATH_MAX);
+
+	if (n > 0)
+		return (__u32)n - 1;
+	vp_count(VP_CNT_NAME_CUT);
+	buf->rec.hdr.flags |= VP_MMAP2_F_NAME_CUT;
+	return vp_set_name(buf, "//toolong");
+}
+
+static __always_inline __u32 vp_set_vma_name(struct vp_mmap2_buf *buf, struct vm_area_struct *vma)
+{
+	struct file *file = vma->vm_file;
+	const char *given;
+
+	if (!file)
+		return vp_set_nofile_name(buf, vma);
+	given = vp_anon_name(vma);
+	if (given) {
+		vp_set_name(buf, "[anon_shmem:");
+		return vp_set_given_name(buf, given, sizeof("[anon_shmem:") - 1);
+	}
+	return vp_set_path_name(buf, file);
+}
+
+/* 0, or 1 if the ring is full. */
+static __always_inline int vp_walk_send(struct vp_mmap2_buf *buf, __u32 size)
+{
+	if (size > sizeof(*buf))
+		return 0;
+	return bpf_ringbuf_output(&rb, buf, size, BPF_RB_NO_WAKEUP) ? 1 : 0;
+}
+
+/* Sends the record unless one was sent before; 1 if the ring is full. */
+static __always_inline int vp_walk_enter(struct task_struct *task, struct vp_mmap2_buf *buf,
+					 __u32 size)
+{
+	struct vp_proc *proc = vp_proc_get(task);
+	struct vp_xmap x;
+	int full;
+
+	if (!proc)
+		return vp_walk_send(buf, size);
+	vp_xmap_from_rec(&x, &buf->rec);
+	switch (vp_xmap_enter(proc, &x)) {
+	case VP_ENTER_KNOWN:
+		return 0;
+	case VP_ENTER_REFUSED:
+		return vp_walk_send(buf, size);
+	}
+	full = vp_walk_send(buf, size);
+	if (full)
+		vp_proc_unlock(proc);
+	else
+		vp_xmap_publish(proc, &x);
+	return full;
+}
+
+/*
+ * Hook: each VMA of each task, in process context of the reader, the mm's lock held for
+ * read, not sleepable. Writes a record per mapping to `rb`. Ring full: returns 1, so read()
+ * gives EAGAIN, the reader drains and the same VMA is offered again; nothing is lost.
+ * No seq output ever: its overflow would run the program twice for a VMA.
+ */
+SEC("iter/task_vma")
+int vp_walk(struct bpf_iter__task_vma *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct vm_area_struct *vma = ctx->vma;
+	struct vp_mmap2_buf *buf;
+	__u32 zero = 0, size;
+
+	if (!task || !vma)
+		return 0;
+	vp_walk_offered++;
+	if (!vp_walk_wants(task, vma))
+		return 0;
+	buf = bpf_map_lookup_elem(&walk_buf, &zero);
+	if (!buf)
+		return 0;
+
+	vp_fill_hdr(&buf->rec.hdr, VP_REC_MMAP2, 0);
+	buf->rec.hdr.flags = VP_MMAP2_F_FROM_WALK;
+	vp_fill_mmap2(&buf->rec, task, vma);
+	bpf_probe_read_kernel(buf->rec.comm, sizeof(buf->rec.comm), task->group_leader->comm);
+	size = vp_finish_mmap2(buf, vp_set_vma_name(buf, vma));
+	if (vp_walk_fills_table && buf->rec.verdict != VP_VERDICT_NOT_EXEC)
+		return vp_walk_enter(task, buf, size);
+	return vp_walk_send(buf, size);
+}

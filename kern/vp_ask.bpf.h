@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Asking the kernel what is mapped at an address of the current task, entering the answer
+ * into the table and reporting it.
+ */
+#ifndef VP_ASK_BPF_H
+#define VP_ASK_BPF_H
+
+#include "vp_vma.bpf.h"
+#include "vp_xmap.bpf.h"
+
+/*
+ * The answer and its record. A program that can be preempted may find the buffer taken: it is
+ * not waited for. Valid after vp_ask until the next one on this CPU.
+ */
+struct vp_ask_buf {
+	__u32 taken;
+	__u32 reserved;
+	struct vp_xmap xmap;
+	struct vp_mmap2_buf mmap2;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct vp_ask_buf);
+} ask_buf SEC(".maps");
+
+/*
+ * bpf_find_vma's callback: describes, but sends nothing. It must never call bpf_find_vma nor take
+ * a build-id stack: on kernels without fa9dcacdcdf4 that leaks the target's mmap_lock.
+ */
+static long vp_describe(struct task_struct *task, struct vm_area_struct *vma, void *data)
+{
+	__u32 zero = 0, len;
+	struct vp_ask_buf *ask = bpf_map_lookup_elem(&ask_buf, &zero);
+	struct vp_mmap2_buf *buf;
+
+	if (!ask)
+		return 0;
+	buf = &ask->mmap2;
+	vp_fill_hdr(&buf->rec.hdr, VP_REC_MMAP2, 0);
+	vp_fill_mmap2(&buf->rec, task, vma);
+	if (vma->vm_file)
+		len = vp_set_name_parts(buf, vma->vm_file);
+	else
+		len = vp_set_nofile_name(buf, vma);
+	vp_finish_mmap2(buf, len);
+	return 0;
+}
+
+/*
+ * Sends the record and enters the mapping. For a file the reader is woken at once: the
+ * process may not live until the next look. Not for anonymous memory: a JIT must not cost
+ * wakeups.
+ */
+static __always_inline void vp_publish(struct vp_proc *proc, struct vp_ask_buf *ask)
+{
+	__u32 size = ask->mmap2.rec.hdr.size;
+	__u64 wakeup = ask->xmap.verdict == VP_VERDICT_FILE ? BPF_RB_FORCE_WAKEUP :
+							      BPF_RB_NO_WAKEUP;
+	int entered = proc ? vp_xmap_enter(proc, &ask->xmap) : VP_ENTER_REFUSED;
+
+	if (entered == VP_ENTER_KNOWN)
+		return;
+	bpf_get_current_comm(ask->mmap2.rec.comm, VP_COMM_LEN);
+	if (size > sizeof(ask->mmap2))
+		size = sizeof(ask->mmap2);
+	if (bpf_ringbuf_output(&rb, &ask->mmap2, size, wakeup)) {
+		vp_count(VP_CNT_LOST_MMAP2);
+		if (entered == VP_ENTER_NEW)
+			vp_proc_unlock(proc);
+		return;
+	}
+	if (entered == VP_ENTER_NEW)
+		vp_xmap_publish(proc, &ask->xmap);
+}
+
+static __always_inline __u32 vp_ask_locked(struct vp_ask_buf *ask, __u64 pc)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	long err = bpf_find_vma(task, pc, vp_describe, NULL, 0);
+
+	if (err == -EBUSY) {
+		vp_count(VP_CNT_FIND_BUSY);
+		return VP_VERDICT_BUSY;
+	}
+	if (err) {
+		vp_count(VP_CNT_FIND_NONE);
+		return VP_VERDICT_NO_VMA;
+	}
+	vp_count(VP_CNT_FIND_OK);
+	vp_xmap_from_rec(&ask->xmap, &ask->mmap2.rec);
+	if (ask->xmap.verdict != VP_VERDICT_NOT_EXEC)
+		vp_publish(vp_proc_get(task), ask);
+	return ask->xmap.verdict;
+}
+
+/*
+ * The verdict on pc in the current task; VP_VERDICT_BUSY says nothing about the address.
+ * With IRQs off it can answer once an interrupt. A global function: verified once, not once
+ * for each state of the unwinder's loop that calls it.
+ */
+__noinline int vp_ask(__u64 pc)
+{
+	__u32 zero = 0, verdict;
+	struct vp_ask_buf *ask = bpf_map_lookup_elem(&ask_buf, &zero);
+
+	if (!ask || __sync_val_compare_and_swap(&ask->taken, 0, 1) != 0)
+		return VP_VERDICT_BUSY;
+	verdict = vp_ask_locked(ask, pc);
+	__sync_lock_test_and_set(&ask->taken, 0);
+	return verdict;
+}
+
+#endif

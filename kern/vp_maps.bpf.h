@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The maps that objects share. Every object declares them through this header;
+ * kern/maps.bpf.c holds them alone, is loaded first, and the loader hands its descriptors to
+ * the others. max_entries of `rb` and `procs` are set before that load.
+ */
+#ifndef VP_MAPS_BPF_H
+#define VP_MAPS_BPF_H
+
+#include "vp_common.bpf.h"
+
+/*
+ * Executable mappings of one process that the kernel side knows. More than that is rare
+ * (typically 5 to 60); beyond it, mappings are asked for each time, counted.
+ */
+#define VP_XMAPS_PER_PROC 96
+
+/*
+ * Valid for a task only while mm, start_ns and exec_id equal the task's: exec, exit and a reused
+ * tgid all change one of them.
+ * xmap[0 … cnt-1] only grows. An inserter takes `lock` by compare-and-swap, writes the slot
+ * and then publishes it by storing its `end` and then cnt; readers need no lock, since a slot never changes
+ * after it was published. A lock that is taken is not waited for.
+ */
+struct vp_proc {
+	__u64 mm;
+	__u64 start_ns;
+	__u32 exec_id;
+	__u32 cnt;
+	__u32 lock;
+	__u32 generation; /* of the mappings: + 1 for each insertion */
+	__u32 inherit_asked; /* whether the parent's mappings were looked for */
+	__u32 reserved;
+	struct vp_xmap xmap[VP_XMAPS_PER_PROC];
+};
+
+/* Written by all programs, read by the reader thread. Sized by the loader. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 20);
+} rb SEC(".maps");
+
+/* Key: tgid in the initial namespace. Written by all programs; entries leave at exit. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, __u32);
+	__type(value, struct vp_proc);
+} procs SEC(".maps");
+
+/* Written by whichever program first sees a file; never deleted. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 65536);
+	__type(key, struct vp_file_key);
+	__type(value, __u32);
+} file_ids SEC(".maps");
+
+/* [0]: the last file_id given out. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} last_file_id SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, VP_CNT_CNT);
+	__type(key, __u32);
+	__type(value, __u64);
+} counters SEC(".maps");
+
+/*
+ * Whom to sample, by vp_filter. Key: tgid or tid in the initial namespace; value:
+ * VP_TARGET_F_*. Written by user space before the sampler attaches, by the fork, exec and
+ * exit programs after.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 16384);
+	__type(key, __u32);
+	__type(value, __u32);
+} targets SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_CGROUP_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} target_cgroup SEC(".maps");
+
+static __always_inline void vp_count_n(__u32 which, __u64 n)
+{
+	__u64 *c = bpf_map_lookup_elem(&counters, &which);
+
+	if (c)
+		__sync_fetch_and_add(c, n);
+}
+
+static __always_inline void vp_count(__u32 which)
+{
+	vp_count_n(which, 1);
+}
+
+#endif

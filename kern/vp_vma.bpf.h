@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * From a struct vm_area_struct to a vp_rec_mmap2, by the rules of the kernel's own
+ * perf_event_mmap_event() and fs/proc/task_mmu.c. The vma must be stable: the caller holds
+ * the mm's lock, as the iterator and bpf_find_vma do for us.
+ */
+#ifndef VP_VMA_BPF_H
+#define VP_VMA_BPF_H
+
+#include "vp_identity.bpf.h"
+
+#define VM_READ 0x1
+#define VM_WRITE 0x2
+#define VM_EXEC 0x4
+#define VM_MAYSHARE 0x80
+#define VM_LOCKED 0x2000
+#define VM_HUGETLB 0x400000
+
+#define MAP_SHARED 0x01
+#define MAP_PRIVATE 0x02
+#define MAP_LOCKED 0x2000
+#define MAP_HUGETLB 0x40000
+
+#define MM_CONTEXT_HAS_VSYSCALL 2 /* x86: 1 << 1 since 5.4 */
+
+/* Longest component, so that a name can be read without knowing its length. */
+#define VP_NAME_MAX 256
+
+/* A record with room for its name; a name may be written up to VP_PATH_MAX + VP_NAME_MAX. */
+struct vp_mmap2_buf {
+	struct vp_rec_mmap2 rec;
+	char name[VP_PATH_MAX + VP_NAME_MAX + 8];
+};
+
+/* Special mappings ([vdso], [vvar], [uprobes], …) have no file, but a name of their own. */
+static __always_inline bool vp_vma_is_special(struct vm_area_struct *vma)
+{
+	return vma->vm_ops && vma->vm_ops->name && vma->vm_private_data;
+}
+
+static __always_inline __u16 vp_vma_verdict(struct vm_area_struct *vma)
+{
+	if (!(vma->vm_flags & VM_EXEC))
+		return VP_VERDICT_NOT_EXEC;
+	if (vma->vm_file)
+		return VP_VERDICT_FILE;
+	if (vma->vm_start == (__u64)vma->vm_mm->context.vdso)
+		return VP_VERDICT_VDSO;
+	if (vp_vma_is_special(vma))
+		return VP_VERDICT_SPECIAL;
+	return VP_VERDICT_ANON_EXEC;
+}
+
+static __always_inline __u32 vp_vma_map_flags(__u64 vm_flags)
+{
+	__u32 flags = vm_flags & VM_MAYSHARE ? MAP_SHARED : MAP_PRIVATE;
+
+	if (vm_flags & VM_LOCKED)
+		flags |= MAP_LOCKED;
+	if (vm_flags & VM_HUGETLB)
+		flags |= MAP_HUGETLB;
+	return flags;
+}
+
+static __always_inline void vp_fill_perf_mmap2(struct vp_perf_mmap2 *m, struct vm_area_struct *vma)
+{
+	__u64 vm_flags = vma->vm_flags;
+
+	m->type = VP_PERF_RECORD_MMAP2;
+	m->misc = VP_PERF_MISC_USER | (vm_flags & VM_EXEC ? 0 : VP_PERF_MISC_MMAP_DATA);
+	m->addr = vma->vm_start;
+	m->len = vma->vm_end - vma->vm_start;
+	m->pgoff = vma->vm_file ? vma->vm_pgoff << PAGE_SHIFT : 0;
+	m->maj = 0;
+	m->min = 0;
+	m->ino = 0;
+	m->ino_generation = 0;
+	m->prot = vm_flags & (VM_READ | VM_WRITE | VM_EXEC);
+	m->flags = vp_vma_map_flags(vm_flags);
+}
+
+/* d_unlinked(): hashed nowhere and not a root. */
+static __always_inline bool vp_dentry_is_deleted(const struct dentry *dentry)
+{
+	return !BPF_CORE_READ(dentry, d_hash.pprev) && BPF_CORE_READ(dentry, d_parent) != dentry;
+}
+
+/* A file that never had a name in a tree (memfd, shared anonymous memory): its dentry is a root. */
+static __always_inline bool vp_path_is_nameless(const struct path *path)
+{
+	const struct dentry *dentry = BPF_CORE_READ(path, dentry);
+
+	return BPF_CORE_READ(dentry, d_parent) == dentry &&
+	       BPF_CORE_READ(path, mnt, mnt_root) != dentry;
+}
+
+/* The device and inode as user space sees them; sets the DELETED and NAME_LAYER flags. */
+static __always_inline void vp_fill_user_file(struct vp_rec_mmap2 *rec, struct file *file)
+{
+	bool layer;
+	const struct path *path = vp_file_user_path(file, &layer);
+	struct dentry *dentry = BPF_CORE_READ(path, dentry);
+	struct inode *inode = layer ? BPF_CORE_READ(dentry, d_inode) : file->f_inode;
+	__u32 dev = BPF_CORE_READ(inode, i_sb, s_dev);
+
+	rec->perf.maj = VP_DEV_MAJOR(dev);
+	rec->perf.min = VP_DEV_MINOR(dev);
+	rec->perf.ino = BPF_CORE_READ(inode, i_ino);
+	rec->perf.ino_generation = BPF_CORE_READ(inode, i_generation);
+	if (layer)
+		rec->hdr.flags |= VP_MMAP2_F_NAME_LAYER;
+	if (vp_dentry_is_deleted(dentry) || vp_path_is_nameless(path))
+		rec->hdr.flags |= VP_MMAP2_F_DELETED;
+}
+
+/*
+ * Everything of a record but hdr (except its flags, which the caller has cleared), comm and
+ * the name.
+ */
+static __always_inline void vp_fill_mmap2(struct vp_rec_mmap2 *rec, struct task_struct *task,
+					  struct vm_area_struct *vma)
+{
+	struct file *file = vma->vm_file;
+
+	vp_fill_proc_id(&rec->proc, task);
+	vp_fill_perf_mmap2(&rec->perf, vma);
+	rec->perf.pid = rec->proc.tgid;
+	rec->perf.tid = rec->proc.tgid;
+	rec->verdict = vp_vma_verdict(vma);
+#ifdef __TARGET_ARCH_x86
+	if (vma->vm_mm->context.flags & MM_CONTEXT_HAS_VSYSCALL)
+		rec->hdr.flags |= VP_MMAP2_F_VSYSCALL;
+#endif
+	if (!file) {
+		__builtin_memset(&rec->file, 0, sizeof(rec->file));
+		rec->file_id = VP_FILE_ID_NONE;
+		return;
+	}
+	vp_fill_file_key(&rec->file, file);
+	rec->file_id = vp_file_id(&rec->file);
+	vp_fill_user_file(rec, file);
+}
+
+/* Sizes and pads a name of len bytes without its NUL; returns the size of the record. */
+static __always_inline __u32 vp_finish_mmap2(struct vp_mmap2_buf *buf, __u32 len)
+{
+	__u32 padded;
+
+	len &= 2 * VP_PATH_MAX - 1;
+	if (len > VP_PATH_MAX)
+		len = VP_PATH_MAX;
+	barrier_var(len);
+	for (int i = 0; i < 8; i++)
+		buf->name[len + i] = 0;
+	padded = (len + 8) & ~7U;
+	buf->rec.name_bytes = padded;
+	buf->rec.perf.size = sizeof(struct vp_perf_mmap2) + padded;
+	buf->rec.hdr.size = sizeof(struct vp_rec_mmap2) + padded;
+	return buf->rec.hdr.size;
+}
+
+static __always_inline bool vp_vma_is_heap(struct vm_area_struct *vma)
+{
+	struct mm_struct *mm = vma->vm_mm;
+
+	if (vp_touching_is_heap())
+		return vma->vm_start <= mm->brk && vma->vm_end >= mm->start_brk;
+	return vma->vm_start < mm->brk && vma->vm_end > mm->start_brk;
+}
+
+static __always_inline bool vp_vma_is_stack(struct vm_area_struct *vma)
+{
+	__u64 start_stack = vma->vm_mm->start_stack;
+
+	return vma->vm_start <= start_stack && vma->vm_end >= start_stack;
+}
+
+#define vp_set_name(buf, literal)                                                                  \
+	({                                                                                         \
+		__builtin_memcpy((buf)->name, literal, sizeof(literal));                           \
+		sizeof(literal) - 1;                                                               \
+	})
+
+/* "[anon:NAME]" as prctl(PR_SET_VMA) named it; the prefix ends with the colon. */
+static __always_inline __u32 vp_set_given_name(struct vp_mmap2_buf *buf, const char *given,
+					       __u32 prefix_len)
+{
+	long n = bpf_probe_read_kernel_str(buf->name + prefix_len, VP_NAME_MAX, given);
+	__u32 end;
+
+	if (n < 1)
+		n = 1;
+	end = prefix_len + (__u32)n - 1;
+	end &= VP_PATH_MAX - 1;
+	buf->name[end] = ']';
+	return end + 1;
+}
+
+/* Name of memory without a file; returns its length without NUL. */
+static __always_inline __u32 vp_set_nofile_name(struct vp_mmap2_buf *buf,
+						struct vm_area_struct *vma)
+{
+	const char *given;
+
+	if (vp_vma_is_special(vma)) {
+		struct vm_special_mapping *special = vma->vm_private_data;
+		const char *name = BPF_CORE_READ(special, name);
+		long n = bpf_probe_read_kernel_str(buf->name, VP_NAME_MAX, name);
+
+		if (n > 1)
+			return (__u32)n - 1;
+	}
+	if (vp_vma_is_heap(vma))
+		return vp_set_name(buf, "[heap]");
+	if (vp_vma_is_stack(vma))
+		return vp_set_name(buf, "[stack]");
+	given = vp_anon_name(vma);
+	if (given) {
+		vp_set_name(buf, "[anon:");
+		return vp_set_given_name(buf, given, sizeof("[anon:") - 1);
+	}
+	return vp_set_name(buf, "//anon");
+}
+
+struct vp_parts {
+	struct vp_mmap2_buf *buf;
+	const struct dentry *dentry;
+	const struct mount *mnt;
+	const struct dentry *mnt_root;
+	const struct dentry *stop_dentry; /* root of the task whose view it is */
+	const struct mount *stop_mnt;
+	__u32 len;
+};
+
+static __always_inline const struct mount *vp_real_mount(const struct vfsmount *vfsmnt)
+{
+	return (const void *)vfsmnt - bpf_core_field_offset(struct mount, mnt);
+}
+
+/*
+ * One component, or one step up through a mount point; 1 ends the walk. Members go through
+ * locals: BPF_CORE_READ(p->x, …) would relocate vp_parts itself, which no kernel has.
+ */
+static long vp_parts_step(__u32 i, void *data)
+{
+	struct vp_parts *p = data;
+	const struct dentry *dentry = p->dentry, *up;
+	const struct mount *mnt = p->mnt, *parent;
+	long n;
+
+	if (dentry == p->stop_dentry && mnt == p->stop_mnt)
+		return 1;
+	if (dentry == p->mnt_root) {
+		parent = BPF_CORE_READ(mnt, mnt_parent);
+		if (parent == mnt)
+			return 1;
+		p->dentry = BPF_CORE_READ(mnt, mnt_mountpoint);
+		p->mnt = parent;
+		p->mnt_root = BPF_CORE_READ(parent, mnt.mnt_root);
+		return 0;
+	}
+	if (p->len > VP_PATH_MAX - VP_NAME_MAX) {
+		p->buf->rec.hdr.flags |= VP_MMAP2_F_NAME_CUT;
+		return 1;
+	}
+	n = bpf_probe_read_kernel_str(p->buf->name + p->len, VP_NAME_MAX,
+				      BPF_CORE_READ(dentry, d_name.name));
+	if (n <= 1)
+		return 1;
+	p->len += n;
+	up = BPF_CORE_READ(dentry, d_parent);
+	p->dentry = up;
+	/* A dentry that is its own parent, but no root of a mount, has no tree (memfd). */
+	return up == dentry;
+}
+
+/*
+ * A file's path in parts, leaf first (see vp_rec_mmap2), where bpf_d_path is not allowed: as
+ * the current task sees it, from its root. Not under rename_lock: a rename at this very
+ * moment can mix old and new components. Returns the length without the last NUL.
+ */
+static __always_inline __u32 vp_set_name_parts(struct vp_mmap2_buf *buf, struct file *file)
+{
+	struct task_struct *current = bpf_get_current_task_btf();
+	bool layer;
+	const struct path *path = vp_file_user_path(file, &layer);
+	struct vp_parts p = {.buf = buf};
+
+	buf->rec.hdr.flags &= ~VP_MMAP2_F_NAME_LAYER;
+	buf->rec.hdr.flags |= VP_MMAP2_F_NAME_PARTS;
+	p.dentry = BPF_CORE_READ(path, dentry);
+	p.mnt = vp_real_mount(BPF_CORE_READ(path, mnt));
+	p.mnt_root = BPF_CORE_READ(path, mnt, mnt_root);
+	p.stop_dentry = BPF_CORE_READ(current, fs, root.dentry);
+	p.stop_mnt = vp_real_mount(BPF_CORE_READ(current, fs, root.mnt));
+	bpf_loop(VP_PATH_MAX / 2, vp_parts_step, &p, 0);
+	return p.len ? p.len - 1 : 0;
+}
+
+#endif

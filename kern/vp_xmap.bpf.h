@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The table of executable mappings that each process has in `procs`. */
+#ifndef VP_XMAP_BPF_H
+#define VP_XMAP_BPF_H
+
+#include "vp_identity.bpf.h"
+
+/* A whole empty vp_proc to insert: too large for the stack. Never written. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct vp_proc);
+} empty_proc SEC(".maps");
+
+static __always_inline bool vp_proc_is_of(const struct vp_proc *proc, struct task_struct *task)
+{
+	return proc->mm == (__u64)task->mm && proc->exec_id == (__u32)task->self_exec_id &&
+	       proc->start_ns == task->group_leader->start_boottime;
+}
+
+/*
+ * The tables of task's process, made anew if they are an older life's. NULL if there is no
+ * room. Two CPUs may do this at once for one process: the update with BPF_NOEXIST decides.
+ */
+static __noinline struct vp_proc *vp_proc_get(struct task_struct *task)
+{
+	__u32 tgid = task->tgid, zero = 0;
+	struct vp_proc *proc = bpf_map_lookup_elem(&procs, &tgid), *empty;
+
+	if (proc && vp_proc_is_of(proc, task))
+		return proc;
+	if (proc)
+		bpf_map_delete_elem(&procs, &tgid);
+	empty = bpf_map_lookup_elem(&empty_proc, &zero);
+	if (!empty)
+		return NULL;
+	if (bpf_map_update_elem(&procs, &tgid, empty, BPF_NOEXIST) == -E2BIG)
+		vp_count(VP_CNT_PROC_FULL);
+	proc = bpf_map_lookup_elem(&procs, &tgid);
+	if (!proc)
+		return NULL;
+	if (proc->mm == 0) {
+		proc->start_ns = task->group_leader->start_boottime;
+		proc->exec_id = (__u32)task->self_exec_id;
+		proc->mm = (__u64)task->mm;
+	}
+	return vp_proc_is_of(proc, task) ? proc : NULL;
+}
+
+static __always_inline void vp_proc_unlock(struct vp_proc *proc)
+{
+	__sync_lock_test_and_set(&proc->lock, 0);
+}
+
+/*
+ * A process that was forked and has not exec'd since has its parent's mappings: start with a
+ * copy of what is known of them, made when it is first needed. A parent that has exec'd
+ * since, or is gone, gives nothing.
+ */
+static __always_inline void vp_proc_inherit(struct vp_proc *proc, struct task_struct *task)
+{
+	struct task_struct *parent = task->group_leader->real_parent;
+	__u32 parent_tgid = parent->tgid;
+	struct vp_proc *from;
+	struct vp_rec_inherit rec = {};
+	__u32 cnt;
+
+	if (task->self_exec_id != task->parent_exec_id ||
+	    parent->self_exec_id != task->parent_exec_id)
+		return;
+	from = bpf_map_lookup_elem(&procs, &parent_tgid);
+	if (!from || !vp_proc_is_of(from, parent) || from->cnt == 0)
+		return;
+	vp_fill_hdr(&rec.hdr, VP_REC_INHERIT, sizeof(rec));
+	vp_fill_proc_id(&rec.proc, task);
+	vp_fill_proc_id(&rec.from, parent);
+	if (__sync_val_compare_and_swap(&proc->lock, 0, 1) != 0)
+		return;
+	if (proc->cnt != 0)
+		goto out;
+	cnt = from->cnt;
+	bpf_probe_read_kernel(proc->xmap, sizeof(proc->xmap), from->xmap);
+	if (bpf_ringbuf_output(&rb, &rec, sizeof(rec), BPF_RB_NO_WAKEUP))
+		vp_count(VP_CNT_LOST_EVENT);
+	else
+		*(volatile __u32 *)&proc->cnt = cnt;
+out:
+	vp_proc_unlock(proc);
+}
+
+/* vp_proc_get, and for a process seen for the first time what it has from its parent. */
+static __always_inline struct vp_proc *vp_proc_get_or_inherit(struct task_struct *task)
+{
+	struct vp_proc *proc = vp_proc_get(task);
+
+	if (proc && !proc->inherit_asked) {
+		proc->inherit_asked = 1;
+		vp_proc_inherit(proc, task);
+	}
+	return proc;
+}
+
+/*
+ * Slot of the mapping that holds pc, or -1. Newest first: on overlap the later mapping is the
+ * one that is there now. A global function, so that its loop is verified once.
+ */
+__noinline int vp_xmap_slot(const struct vp_proc *proc, __u64 pc)
+{
+	__u32 cnt;
+
+	if (!proc)
+		return -1;
+	cnt = proc->cnt;
+	for (int i = 0; i < VP_XMAPS_PER_PROC; i++) {
+		__u32 slot = cnt - 1 - i;
+		const struct vp_xmap *x;
+
+		if (slot >= VP_XMAPS_PER_PROC)
+			break;
+		x = &proc->xmap[slot];
+		/* Else clang computes the address again from i, unbounded to the verifier. */
+		barrier_var(x);
+		if (pc >= x->start && pc < x->end)
+			return slot;
+	}
+	return -1;
+}
+
+/* NULL if pc lies in no known mapping. */
+static __always_inline const struct vp_xmap *vp_xmap_find(const struct vp_proc *proc, __u64 pc)
+{
+	__u32 slot = vp_xmap_slot(proc, pc);
+
+	if (slot >= VP_XMAPS_PER_PROC)
+		return NULL;
+	/* Else clang computes the address before the check. */
+	barrier_var(slot);
+	return &proc->xmap[slot];
+}
+
+static __always_inline bool vp_xmap_equal(const struct vp_xmap *a, const struct vp_xmap *b)
+{
+	return a->start == b->start && a->end == b->end && a->pgoff == b->pgoff &&
+	       a->file_id == b->file_id && a->verdict == b->verdict;
+}
+
+#define VP_ENTER_NEW 0	   /* locked: send the record, then vp_xmap_publish or _cancel */
+#define VP_ENTER_KNOWN 1   /* was there already, word for word: its record was sent */
+#define VP_ENTER_REFUSED 2 /* no room or another CPU is entering one: counted */
+
+/*
+ * First half of an insertion. Between the halves the record of the mapping is sent, so that
+ * no sample can use a mapping whose record does not precede it.
+ */
+static __always_inline int vp_xmap_enter(struct vp_proc *proc, const struct vp_xmap *new)
+{
+	const struct vp_xmap *known;
+
+	if (__sync_val_compare_and_swap(&proc->lock, 0, 1) != 0) {
+		vp_count(VP_CNT_TABLE_BUSY);
+		return VP_ENTER_REFUSED;
+	}
+	known = vp_xmap_find(proc, new->start);
+	if (known && vp_xmap_equal(known, new)) {
+		vp_proc_unlock(proc);
+		return VP_ENTER_KNOWN;
+	}
+	if (proc->cnt >= VP_XMAPS_PER_PROC) {
+		vp_proc_unlock(proc);
+		vp_count(VP_CNT_XMAP_FULL);
+		return VP_ENTER_REFUSED;
+	}
+	return VP_ENTER_NEW;
+}
+
+static __always_inline void vp_xmap_publish(struct vp_proc *proc, const struct vp_xmap *new)
+{
+	__u32 cnt = proc->cnt;
+
+	if (cnt < VP_XMAPS_PER_PROC) {
+		proc->xmap[cnt] = *new;
+		proc->generation++;
+		barrier();
+		/* x86 keeps the order of stores; elsewhere the unlock's full barrier is near. */
+		*(volatile __u32 *)&proc->cnt = cnt + 1;
+	}
+	vp_proc_unlock(proc);
+}
+
+static __always_inline void vp_xmap_from_rec(struct vp_xmap *x, const struct vp_rec_mmap2 *rec)
+{
+	x->start = rec->perf.addr;
+	x->end = rec->perf.addr + rec->perf.len;
+	x->pgoff = rec->perf.pgoff;
+	x->file_id = rec->file_id;
+	x->verdict = rec->verdict;
+}
+
+#endif
