@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "ring.h"
+
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LOOK_MS 100
+
+struct vp_ring {
+	struct ring_buffer *rb;
+	struct vp_decoder *decoder;
+	pthread_t thread;
+	bool running;
+	atomic_bool stop;
+	int err; /* first failure of the decoder: later records are dropped */
+};
+
+static int on_record(void *ctx, void *data, size_t size)
+{
+	struct vp_ring *r = ctx;
+
+	if (!r->err)
+		r->err = vp_decode(r->decoder, data, size);
+	return 0;
+}
+
+int vp_ring_open(struct vp_ring **out, int fd, struct vp_decoder *d, struct vp_err *e)
+{
+	struct vp_ring *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return vp_err_set(e, -ENOMEM, "ring buffer: out of memory");
+	r->decoder = d;
+	r->rb = ring_buffer__new(fd, on_record, r, NULL);
+	if (!r->rb) {
+		int err = -errno;
+
+		free(r);
+		return vp_err_set(e, err, "ring buffer: %s", strerror(-err));
+	}
+	*out = r;
+	return 0;
+}
+
+int vp_ring_drain(struct vp_ring *r)
+{
+	int n = ring_buffer__consume(r->rb);
+
+	return n < 0 ? n : r->err;
+}
+
+/*
+ * poll() alone is not enough: records that were sent without a wakeup do not end it, and it
+ * reads only rings that woke it.
+ */
+static void *read_ring(void *arg)
+{
+	struct vp_ring *r = arg;
+
+	while (!atomic_load(&r->stop)) {
+		ring_buffer__poll(r->rb, LOOK_MS);
+		ring_buffer__consume(r->rb);
+	}
+	ring_buffer__consume(r->rb);
+	return NULL;
+}
+
+int vp_ring_start(struct vp_ring *r, struct vp_err *e)
+{
+	sigset_t all, old;
+	int err;
+
+	/* Signals are the main thread's. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	err = pthread_create(&r->thread, NULL, read_ring, r);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (err)
+		return vp_err_set(e, -err, "reader thread: %s", strerror(err));
+	r->running = true;
+	return 0;
+}
+
+int vp_ring_stop(struct vp_ring *r)
+{
+	if (r->running) {
+		atomic_store(&r->stop, true);
+		pthread_join(r->thread, NULL);
+		r->running = false;
+	}
+	return r->err;
+}
+
+void vp_ring_close(struct vp_ring *r)
+{
+	if (!r)
+		return;
+	vp_ring_stop(r);
+	ring_buffer__free(r->rb);
+	free(r);
+}

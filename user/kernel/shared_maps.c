@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "shared_maps.h"
+
+#include "maps.skel.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+static uint64_t next_power_of_two(uint64_t n)
+{
+	uint64_t p = 4096;
+
+	while (p < n)
+		p *= 2;
+	return p;
+}
+
+int vp_shared_maps_create(struct vp_shared_maps *m, uint64_t ring_bytes, uint32_t procs_max,
+			  struct vp_err *e)
+{
+	int err;
+
+	m->ring_bytes = next_power_of_two(ring_bytes);
+	m->skel = maps__open();
+	if (!m->skel)
+		return vp_err_set(e, -errno, "BPF maps: %s", strerror(errno));
+
+	bpf_map__set_max_entries(m->skel->maps.rb, (uint32_t)m->ring_bytes);
+	bpf_map__set_max_entries(m->skel->maps.procs, procs_max);
+	err = maps__load(m->skel);
+	if (err) {
+		vp_shared_maps_destroy(m);
+		return vp_err_set(e, err, "BPF maps: %s (run as root; vmaprof doctor tells more)",
+				  strerror(-err));
+	}
+	return 0;
+}
+
+void vp_shared_maps_destroy(struct vp_shared_maps *m)
+{
+	maps__destroy(m->skel);
+	m->skel = NULL;
+}
+
+int vp_shared_maps_reuse(const struct vp_shared_maps *m, struct bpf_object *obj)
+{
+	struct bpf_map *map, *shared;
+
+	bpf_object__for_each_map (map, obj) {
+		shared = bpf_object__find_map_by_name(m->skel->obj, bpf_map__name(map));
+		if (shared) {
+			int err = bpf_map__reuse_fd(map, bpf_map__fd(shared));
+
+			if (err)
+				return err;
+		}
+	}
+	return 0;
+}
+
+int vp_shared_maps_ring_fd(const struct vp_shared_maps *m)
+{
+	return bpf_map__fd(m->skel->maps.rb);
+}
+
+int vp_shared_maps_counters(const struct vp_shared_maps *m, uint64_t out[VP_CNT_CNT])
+{
+	int cpus = libbpf_num_possible_cpus();
+	uint64_t values[cpus > 0 ? cpus : 1];
+
+	if (cpus < 0)
+		return cpus;
+	for (uint32_t i = 0; i < VP_CNT_CNT; i++) {
+		int err = bpf_map_lookup_elem(bpf_map__fd(m->skel->maps.counters), &i, values);
+
+		if (err)
+			return -errno;
+		out[i] = 0;
+		for (int cpu = 0; cpu < cpus; cpu++)
+			out[i] += values[cpu];
+	}
+	return 0;
+}
