@@ -1,0 +1,671 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A probe returns 1 (there), 0 (not there) or a negative errno (could not be asked, or was
+ * refused), and may describe what it found in detail. Existence is read from BTF where BTF
+ * knows, because that needs no privilege; what a policy can forbid is tried.
+ */
+#include "features.h"
+
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/bpf.h>
+#include <linux/perf_event.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "../util/err.h"
+#include "danger.h"
+
+#define DETAIL_LEN 192
+
+/* Inode of the initial PID namespace in nsfs: PROC_PID_INIT_INO (linux/proc_ns.h). */
+#define INIT_PID_NS_INO 0xEFFFFFFCU
+
+struct vp_features {
+	struct btf *btf;
+	int btf_err; /* why btf is NULL; 0: not loaded yet */
+	bool probed[VP_FEAT_CNT];
+	struct vp_feature rows[VP_FEAT_CNT];
+	char detail[VP_FEAT_CNT][DETAIL_LEN];
+};
+
+/* ---- vmlinux BTF ---- */
+
+static const struct btf *kernel_btf(struct vp_features *f)
+{
+	libbpf_print_fn_t print;
+
+	if (!f->btf && !f->btf_err) {
+		print = libbpf_set_print(NULL); /* the table says it if there is none */
+		f->btf = btf__load_vmlinux_btf();
+		if (!f->btf)
+			f->btf_err = errno ? -errno : -ENOENT;
+		libbpf_set_print(print);
+	}
+	return f->btf;
+}
+
+/* Type id, 0 if there is no such type, or why there is no BTF. */
+static int find_type(struct vp_features *f, const char *name, __u32 kind)
+{
+	const struct btf *btf = kernel_btf(f);
+	int id;
+
+	if (!btf)
+		return f->btf_err;
+	id = btf__find_by_name_kind(btf, name, kind);
+	return id > 0 ? id : 0;
+}
+
+static bool type_has_member(const struct btf *btf, __u32 id, const char *name)
+{
+	const struct btf_type *t = btf__type_by_id(btf, id);
+	const struct btf_member *m;
+
+	if (!t || !btf_is_composite(t))
+		return false;
+	m = btf_members(t);
+	for (int i = 0; i < btf_vlen(t); i++, m++) {
+		const char *member = btf__name_by_offset(btf, m->name_off);
+
+		if (strcmp(member, name) == 0)
+			return true;
+		if (!member[0] && type_has_member(btf, m->type, name))
+			return true;
+	}
+	return false;
+}
+
+bool vp_features_has_member(struct vp_features *f, const char *type, const char *member)
+{
+	int id = find_type(f, type, BTF_KIND_STRUCT);
+
+	if (id == 0)
+		id = find_type(f, type, BTF_KIND_UNION);
+	return id > 0 && member[0] && type_has_member(f->btf, (__u32)id, member);
+}
+
+static int probe_member(struct vp_features *f, const char *type, const char *member)
+{
+	return kernel_btf(f) ? vp_features_has_member(f, type, member) : f->btf_err;
+}
+
+/* Does the kernel's enum have this enumerator? All of these enums are 32 bits wide. */
+static int probe_enumerator(struct vp_features *f, const char *name, const char *enumerator)
+{
+	int id = find_type(f, name, BTF_KIND_ENUM);
+	const struct btf_type *t;
+	const struct btf_enum *e;
+
+	if (id <= 0)
+		return id;
+	t = btf__type_by_id(f->btf, (__u32)id);
+	e = btf_enum(t);
+	for (int i = 0; i < btf_vlen(t); i++, e++) {
+		if (strcmp(btf__name_by_offset(f->btf, e->name_off), enumerator) == 0)
+			return 1;
+	}
+	return 0;
+}
+
+/* ---- trials ---- */
+
+static const struct bpf_insn return_zero[] = {
+	{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .imm = 0},
+	{.code = BPF_JMP | BPF_EXIT},
+};
+
+#define RETURN_ZERO_CNT (sizeof(return_zero) / sizeof(return_zero[0]))
+
+/* fd of a program that returns 0, or negative errno. btf_id 0: the type needs no target. */
+static int load_trivial(enum bpf_prog_type type, enum bpf_attach_type attach, int btf_id)
+{
+	LIBBPF_OPTS(bpf_prog_load_opts, opts, .expected_attach_type = attach,
+		    .attach_btf_id = (__u32)btf_id);
+	int fd;
+
+	fd = bpf_prog_load(type, "vp_probe", "Dual BSD/GPL", return_zero, RETURN_ZERO_CNT, &opts);
+	return fd < 0 ? -errno : fd;
+}
+
+/* 1, or negative errno, of a trial that gave fd; closes it. */
+static int tried(int fd)
+{
+	if (fd < 0)
+		return fd;
+	close(fd);
+	return 1;
+}
+
+/* 1 if a tracing program loads for the BTF type of this name; 0 if BTF has no such type. */
+static int try_tracing(struct vp_features *f, const char *target, __u32 kind,
+		       enum bpf_attach_type attach)
+{
+	int id = find_type(f, target, kind);
+
+	return id > 0 ? tried(load_trivial(BPF_PROG_TYPE_TRACING, attach, id)) : id;
+}
+
+/*
+ * Is the helper there, and may a perf_event program call it? libbpf's own probe takes every
+ * refusal but "unknown func" for a yes, also that of an unprivileged load: hence the first try.
+ */
+static int probe_helper(struct vp_features *f, const char *enumerator, enum bpf_func_id id)
+{
+	int err = probe_enumerator(f, "bpf_func_id", enumerator);
+
+	if (err <= 0)
+		return err;
+	err = tried(load_trivial(BPF_PROG_TYPE_PERF_EVENT, 0, 0));
+	if (err < 0)
+		return err;
+	return libbpf_probe_bpf_helper(BPF_PROG_TYPE_PERF_EVENT, id, NULL);
+}
+
+/* fd of an event on the CPU we run on (CPU 0 may be offline), of all processes; disabled. */
+static int open_event(struct perf_event_attr *attr)
+{
+	int cpu = sched_getcpu();
+	long fd;
+
+	attr->size = PERF_ATTR_SIZE_VER5; /* what the oldest kernel knows is enough here */
+	attr->disabled = 1;
+	fd = syscall(SYS_perf_event_open, attr, -1, cpu < 0 ? 0 : cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	return fd < 0 ? -errno : (int)fd;
+}
+
+static int read_int(const char *path, int *value)
+{
+	FILE *f = fopen(path, "re");
+	int n;
+
+	*value = 0;
+	if (!f)
+		return -errno;
+	n = fscanf(f, "%d", value); // NOLINT(cert-err34-c): the kernel wrote it
+	fclose(f);
+	return n == 1 ? 0 : -EINVAL;
+}
+
+/* ---- one probe per feature ---- */
+
+static int probe_btf(struct vp_features *f, char *detail)
+{
+	(void)detail;
+	return kernel_btf(f) ? 1 : f->btf_err;
+}
+
+static int probe_find_vma(struct vp_features *f, char *detail)
+{
+	(void)detail;
+	return probe_helper(f, "BPF_FUNC_find_vma", BPF_FUNC_find_vma);
+}
+
+static int probe_loop(struct vp_features *f, char *detail)
+{
+	(void)detail;
+	return probe_helper(f, "BPF_FUNC_loop", BPF_FUNC_loop);
+}
+
+static int probe_task_vma(struct vp_features *f, char *detail)
+{
+	(void)detail;
+	return try_tracing(f, "bpf_iter_task_vma", BTF_KIND_FUNC, BPF_TRACE_ITER);
+}
+
+static int probe_ringbuf(struct vp_features *f, char *detail)
+{
+	int err = probe_enumerator(f, "bpf_map_type", "BPF_MAP_TYPE_RINGBUF");
+	__u32 size = (__u32)sysconf(_SC_PAGESIZE);
+	int fd;
+
+	(void)detail;
+	if (err <= 0)
+		return err;
+	fd = bpf_map_create(BPF_MAP_TYPE_RINGBUF, "vp_probe", 0, 0, size, NULL);
+	return tried(fd < 0 ? -errno : fd);
+}
+
+/* Lockdown in confidentiality mode takes the helper away from everyone. */
+static int probe_probe_read(struct vp_features *f, char *detail)
+{
+	int err = probe_helper(f, "BPF_FUNC_probe_read_kernel", BPF_FUNC_probe_read_kernel);
+	char line[DETAIL_LEN - 32] = "";
+	FILE *s;
+
+	if (err)
+		return err;
+	s = fopen("/sys/kernel/security/lockdown", "re");
+	if (!s)
+		return 0;
+	if (fgets(line, sizeof(line), s)) {
+		line[strcspn(line, "\n")] = '\0';
+		snprintf(detail, DETAIL_LEN, "lockdown: %s", line);
+	}
+	fclose(s);
+	return 0;
+}
+
+static int probe_cpu_clock(struct vp_features *f, char *detail)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.config = PERF_COUNT_SW_CPU_CLOCK,
+		.sample_freq = 99,
+		.freq = 1,
+	};
+	int fd = open_event(&attr);
+	int paranoid;
+
+	(void)f;
+	if ((fd == -EACCES || fd == -EPERM) &&
+	    !read_int("/proc/sys/kernel/perf_event_paranoid", &paranoid))
+		snprintf(detail, DETAIL_LEN, "kernel.perf_event_paranoid is %d", paranoid);
+	return tried(fd);
+}
+
+static int probe_cycles(struct vp_features *f, char *detail)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_HARDWARE,
+		.config = PERF_COUNT_HW_CPU_CYCLES,
+		.sample_freq = 99,
+		.freq = 1,
+	};
+	int fd = open_event(&attr);
+
+	(void)f;
+	(void)detail;
+	/* Virtual machines without a PMU; EBUSY would be a PMU that somebody else pinned. */
+	if (fd == -ENOENT || fd == -EOPNOTSUPP || fd == -ENODEV)
+		return 0;
+	return tried(fd);
+}
+
+/* Fork, exec and exit must all be there; one trial shows whether tp_btf is allowed. */
+static int probe_proc_events(struct vp_features *f, char *detail)
+{
+	static const char *const names[] = {
+		"btf_trace_sched_process_exec",
+		"btf_trace_sched_process_exit",
+		"btf_trace_sched_process_fork",
+	};
+	int last = 0;
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		last = find_type(f, names[i], BTF_KIND_TYPEDEF);
+		if (last == 0)
+			snprintf(detail, DETAIL_LEN, "BTF has no %s", names[i]);
+		if (last <= 0)
+			return last;
+	}
+	return tried(load_trivial(BPF_PROG_TYPE_TRACING, BPF_TRACE_RAW_TP, last));
+}
+
+static int probe_safe_user_read(struct vp_features *f, char *detail)
+{
+	struct vp_err e = {};
+
+	(void)f;
+	(void)detail;
+	return vp_kernel_check(&e) == 0;
+}
+
+static int probe_task_filter(struct vp_features *f, char *detail)
+{
+	(void)detail;
+	return probe_member(f, "bpf_iter_link_info", "task");
+}
+
+/*
+ * Loading is not enough: architectures without direct ftrace calls accept the program and
+ * refuse to attach it, and security policies refuse either.
+ */
+static int probe_fentry(struct vp_features *f, char *detail)
+{
+	int id = find_type(f, "perf_event_mmap", BTF_KIND_FUNC);
+	int prog;
+	int link;
+
+	if (id <= 0)
+		return id;
+	prog = load_trivial(BPF_PROG_TYPE_TRACING, BPF_TRACE_FENTRY, id);
+	if (prog < 0) {
+		if (tried(load_trivial(BPF_PROG_TYPE_PERF_EVENT, 0, 0)) == 1 && prog == -EPERM)
+			snprintf(detail, DETAIL_LEN, "refused by policy");
+		return prog;
+	}
+	link = bpf_raw_tracepoint_open(NULL, prog);
+	if (link < 0)
+		link = -errno;
+	close(prog);
+	/* ENOTSUPP (524) is what trampolines return where they are not implemented. */
+	return link == -EOPNOTSUPP || link == -524 ? 0 : tried(link);
+}
+
+static int probe_kprobe(struct vp_features *f, char *detail)
+{
+	struct perf_event_attr attr = {};
+	int type;
+	int err;
+
+	(void)f;
+	(void)detail;
+	err = read_int("/sys/bus/event_source/devices/kprobe/type", &type);
+	if (err)
+		return err == -ENOENT ? 0 : err;
+	attr.type = (__u32)type;
+	attr.kprobe_func = (__u64)(unsigned long)"perf_event_mmap";
+	return tried(open_event(&attr));
+}
+
+static int probe_sideband(struct vp_features *f, char *detail)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.config = PERF_COUNT_SW_DUMMY,
+		.mmap = 1,
+		.mmap2 = 1,
+		.comm = 1,
+		.comm_exec = 1,
+		.task = 1,
+		.sample_id_all = 1,
+	};
+
+	(void)f;
+	(void)detail;
+	return tried(open_event(&attr));
+}
+
+/* 6.18 and 6.19 have only the _impl name, 7.0 only the plain one. */
+static int probe_task_work(struct vp_features *f, char *detail)
+{
+	static const char *const names[] = {
+		"bpf_task_work_schedule_resume",
+		"bpf_task_work_schedule_resume_impl",
+	};
+	int id = 0;
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && id == 0; i++) {
+		id = find_type(f, names[i], BTF_KIND_FUNC);
+		if (id > 0)
+			snprintf(detail, DETAIL_LEN, "%s", names[i]);
+	}
+	return id > 0 ? 1 : id;
+}
+
+static int probe_maple_walk(struct vp_features *f, char *detail)
+{
+	int err = probe_member(f, "maple_range_64", "pivot");
+
+	(void)detail;
+	return err == 1 ? probe_member(f, "mm_struct", "mm_mt") : err;
+}
+
+static int probe_mm_lock_seq(struct vp_features *f, char *detail)
+{
+	(void)detail;
+	return probe_member(f, "mm_struct", "mm_lock_seq");
+}
+
+/*
+ * PREEMPT_RT, where bpf_find_vma answers EBUSY to every caller with interrupts off: there a
+ * spinlock is an rt_mutex called `lock`, elsewhere a raw spinlock called `rlock`.
+ * /sys/kernel/realtime exists only on some of these kernels.
+ */
+static int probe_irq_find_vma(struct vp_features *f, char *detail)
+{
+	int err = probe_member(f, "spinlock", "lock");
+
+	if (err == 1)
+		snprintf(detail, DETAIL_LEN, "this kernel is PREEMPT_RT");
+	return err < 0 ? err : !err;
+}
+
+static int probe_mmap_lock_fix(struct vp_features *f, char *detail)
+{
+	(void)detail;
+	return probe_member(f, "mmap_unlock_irq_work", "active");
+}
+
+/*
+ * Asked of a loaded program: the sysctl is not visible in containers, whose network namespace
+ * does not have it.
+ */
+static int probe_jit(struct vp_features *f, char *detail)
+{
+	int fd = load_trivial(BPF_PROG_TYPE_SOCKET_FILTER, 0, 0);
+	struct bpf_prog_info info = {};
+	__u32 len = sizeof(info);
+	int err = 0;
+
+	(void)f;
+	(void)detail;
+	if (fd < 0)
+		return fd;
+	if (bpf_obj_get_info_by_fd(fd, &info, &len))
+		err = -errno;
+	close(fd);
+	return err ? err : info.jited_prog_len > 0;
+}
+
+/* Opens the first file that this process itself maps. */
+static int probe_map_files(struct vp_features *f, char *detail)
+{
+	DIR *dir = opendir("/proc/self/map_files");
+	struct dirent *entry;
+	int err = -ENOENT;
+
+	(void)f;
+	(void)detail;
+	if (!dir)
+		return errno == ENOENT ? 0 : -errno;
+	while ((entry = readdir(dir))) {
+		if (entry->d_name[0] == '.')
+			continue;
+		err = openat(dirfd(dir), entry->d_name, O_RDONLY | O_CLOEXEC);
+		err = err < 0 ? -errno : err;
+		break;
+	}
+	closedir(dir);
+	return tried(err);
+}
+
+/*
+ * Any address that is not 0 will do. The first of them may truly be 0 (per-CPU symbols of older
+ * x86 kernels), those a few lines further are not.
+ */
+static int probe_kallsyms(struct vp_features *f, char *detail)
+{
+	FILE *s = fopen("/proc/kallsyms", "re");
+	char line[512];
+	int found = 0;
+	int restrict_level;
+	int paranoid;
+
+	(void)f;
+	if (!s)
+		return errno == ENOENT ? 0 : -errno;
+	for (int i = 0; i < 64 && !found && fgets(line, sizeof(line), s); i++)
+		found = strtoull(line, NULL, 16) != 0;
+	fclose(s);
+	if (!found && !read_int("/proc/sys/kernel/kptr_restrict", &restrict_level) &&
+	    !read_int("/proc/sys/kernel/perf_event_paranoid", &paranoid))
+		snprintf(detail, DETAIL_LEN,
+			 "kernel.kptr_restrict is %d, kernel.perf_event_paranoid %d",
+			 restrict_level, paranoid);
+	return found;
+}
+
+/* mountinfo: "36 35 0:31 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw" */
+static int probe_cgroup2(struct vp_features *f, char *detail)
+{
+	FILE *s = fopen("/proc/self/mountinfo", "re");
+	char line[4096];
+	char mount[DETAIL_LEN];
+	int found = 0;
+
+	(void)f;
+	if (!s)
+		return -errno;
+	while (!found && fgets(line, sizeof(line), s)) {
+		if (!strstr(line, " - cgroup2 ") ||
+		    sscanf(line, "%*d %*d %*s %*s %191s", mount) != 1)
+			continue;
+		snprintf(detail, DETAIL_LEN, "%s", mount);
+		found = 1;
+	}
+	fclose(s);
+	return found;
+}
+
+static int probe_init_pid_ns(struct vp_features *f, char *detail)
+{
+	struct stat st;
+
+	(void)f;
+	(void)detail;
+	return stat("/proc/self/ns/pid", &st) ? -errno : st.st_ino == INIT_PID_NS_INO;
+}
+
+/* ---- the table ---- */
+
+struct feature_def {
+	const char *name;
+	const char *since;
+	const char *without;
+	const char *hint;
+	bool required;
+	int (*probe)(struct vp_features *f, char *detail);
+};
+
+static const struct feature_def defs[] = {
+	[VP_FEAT_BTF] = {"btf", "5.2", "no program can be loaded",
+			 "a kernel with CONFIG_DEBUG_INFO_BTF=y", true, probe_btf},
+	[VP_FEAT_FIND_VMA] = {"bpf_find_vma", "5.17 (7c7e3d31e785)", "addresses cannot be resolved",
+			      "Linux 5.17 or later", true, probe_find_vma},
+	[VP_FEAT_LOOP] = {"bpf_loop", "5.17 (e6f2dd0f8067)", "stacks cannot be unwound",
+			  "Linux 5.17 or later", true, probe_loop},
+	[VP_FEAT_TASK_VMA] = {"iter_task_vma", "5.13", "mappings that exist cannot be listed",
+			      "Linux 5.13 or later", true, probe_task_vma},
+	[VP_FEAT_RINGBUF] = {"ringbuf", "5.8", "no way for records to user space",
+			     "Linux 5.8 or later", true, probe_ringbuf},
+	[VP_FEAT_PROBE_READ] = {"probe_read", "5.5", "kernel memory cannot be read by BPF",
+				"boot without lockdown=confidentiality", true, probe_probe_read},
+	[VP_FEAT_CPU_CLOCK] = {"cpu_clock", "2.6.31", "no samples",
+			       "CAP_PERFMON, and sysctl kernel.perf_event_paranoid=2 (or less)",
+			       true, probe_cpu_clock},
+	[VP_FEAT_PROC_EVENTS] = {"process_events", "5.5", "fork, exec and exit are not seen",
+				 "a kernel with CONFIG_BPF_EVENTS=y", true, probe_proc_events},
+	[VP_FEAT_SAFE_USER_READ] = {"safe_user_read", "6.4, 6.3.10, 6.1.36 (d319f344561d)",
+				    "sampling can lock the machine up",
+				    "update the kernel, or record --force-kernel", true,
+				    probe_safe_user_read},
+	[VP_FEAT_CYCLES] = {"hw_cycles", "2.6.31",
+			    "cpu-clock instead: code with interrupts off is not seen",
+			    "a CPU, or a virtual machine, with a PMU", false, probe_cycles},
+	[VP_FEAT_TASK_FILTER] = {"iter_task_filter", "6.1 (f0d74c4da1f0)",
+				 "a walk over all processes where one is meant",
+				 "Linux 6.1 or later", false, probe_task_filter},
+	[VP_FEAT_FENTRY] = {"fentry", "5.5", "new mappings by kprobe or perf sideband",
+			    "a kernel and a policy with BPF trampolines", false, probe_fentry},
+	[VP_FEAT_KPROBE] = {"kprobe", "4.17", "new mappings by fentry or perf sideband",
+			    "a kernel with CONFIG_KPROBE_EVENTS=y", false, probe_kprobe},
+	[VP_FEAT_SIDEBAND] = {"perf_sideband", "3.16",
+			      "no last resort where fentry and kprobe are missing", "CAP_PERFMON",
+			      false, probe_sideband},
+	[VP_FEAT_TASK_WORK] = {"task_work", "6.18", "no --unwind-mode=deferred",
+			       "Linux 6.18 or later", false, probe_task_work},
+	[VP_FEAT_MAPLE_WALK] = {"maple_walk", "6.1", "one unknown address a sample is resolved",
+				"Linux 6.1 or later", false, probe_maple_walk},
+	[VP_FEAT_MM_LOCK_SEQ] = {"mm_lock_seq", "6.4", "changed mappings are noticed later",
+				 "a kernel with CONFIG_PER_VMA_LOCK=y", false, probe_mm_lock_seq},
+	[VP_FEAT_IRQ_FIND_VMA] = {"irq_find_vma", "not PREEMPT_RT",
+				  "bpf_find_vma never answers in a sample",
+				  "a kernel without CONFIG_PREEMPT_RT", false, probe_irq_find_vma},
+	[VP_FEAT_MMAP_LOCK_FIX] = {"mmap_lock_fix", "6.12.114, 6.1.191 (fa9dcacdcdf4)",
+				   "other tools' nested find_vma can hang a process",
+				   "update the kernel", false, probe_mmap_lock_fix},
+	[VP_FEAT_JIT] = {"bpf_jit", "3.0", "samples cost several times more",
+			 "sysctl net.core.bpf_jit_enable=1", false, probe_jit},
+	[VP_FEAT_MAP_FILES] = {"map_files", "3.3",
+			       "deleted files and those of containers have no symbols",
+			       "CAP_CHECKPOINT_RESTORE", false, probe_map_files},
+	[VP_FEAT_KALLSYMS] = {"kallsyms", "2.6", "kernel functions have no names",
+			      "CAP_SYSLOG, and sysctl kernel.kptr_restrict=1 (or 0)", false,
+			      probe_kallsyms},
+	[VP_FEAT_CGROUP2] = {"cgroup2", "4.5", "no record -G CGROUP",
+			     "mount -t cgroup2 none /sys/fs/cgroup", false, probe_cgroup2},
+	[VP_FEAT_INIT_PID_NS] = {"init_pid_ns", "2.6.24",
+				 "processes outside of this container are not seen",
+				 "docker run --pid=host, hostPID: true", false, probe_init_pid_ns},
+};
+
+_Static_assert(sizeof(defs) / sizeof(defs[0]) == VP_FEAT_CNT, "one definition a feature");
+
+int vp_features_new(struct vp_features **out)
+{
+	struct vp_features *f = calloc(1, sizeof(*f));
+
+	*out = f;
+	if (!f)
+		return -ENOMEM;
+	for (int i = 0; i < VP_FEAT_CNT; i++) {
+		f->rows[i] = (struct vp_feature){
+			.name = defs[i].name,
+			.since = defs[i].since,
+			.without = defs[i].without,
+			.hint = defs[i].hint,
+			.required = defs[i].required,
+			.detail = f->detail[i],
+		};
+	}
+	return 0;
+}
+
+const struct vp_feature *vp_features_get(struct vp_features *f, enum vp_feature_id id)
+{
+	struct vp_feature *row = &f->rows[id];
+	int result;
+
+	if (f->probed[id])
+		return row;
+	result = defs[id].probe(f, f->detail[id]);
+	row->present = result == 1;
+	row->err = result < 0 ? result : 0;
+	f->probed[id] = true;
+	return row;
+}
+
+bool vp_features_have(struct vp_features *f, enum vp_feature_id id)
+{
+	return vp_features_get(f, id)->present;
+}
+
+int vp_features_probe(struct vp_features **out)
+{
+	int err = vp_features_new(out);
+
+	if (err)
+		return err;
+	for (int i = 0; i < VP_FEAT_CNT; i++)
+		vp_features_get(*out, (enum vp_feature_id)i);
+	return 0;
+}
+
+void vp_features_free(struct vp_features *f)
+{
+	if (!f)
+		return;
+	btf__free(f->btf);
+	free(f);
+}
