@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "demangle.h"
+
+#include <libiberty/demangle.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define OUTPUT_MAX_BYTES (64U << 10)
+
+/*
+ * Under its recursion limit libiberty refuses every C++ name above 1024 bytes, hostile or
+ * not. Longer ones go without the limit, on a stack for the deepest nesting that so many
+ * bytes can spell: 216 bytes of stack a byte at worst (measured), so here is plenty. Rust
+ * names always keep the limit: their back references can go round in circles.
+ */
+#define LIMITED_MAX_BYTES 1024
+#define LONG_MAX_BYTES	  (16U << 10)
+#define LONG_STACK_BYTES  (LONG_MAX_BYTES * (2U << 10))
+#define OPTIONS		  (DMGL_PARAMS | DMGL_ANSI)
+
+struct output {
+	char *text;
+	size_t len, cap;
+	jmp_buf too_much;
+};
+
+/*
+ * libiberty's printers cannot be told to stop, so this leaves them by longjmp. They hold no
+ * heap memory while they print but for a decoded punycode identifier, once a symbol.
+ */
+static void append(const char *s, size_t len, void *opaque)
+{
+	struct output *o = opaque;
+
+	if (o->len + len >= OUTPUT_MAX_BYTES)
+		longjmp(o->too_much, 1);
+	if (o->len + len >= o->cap) {
+		size_t cap = (o->len + len + 1) * 2;
+		char *text = realloc(o->text, cap);
+
+		if (!text)
+			longjmp(o->too_much, 1);
+		o->text = text;
+		o->cap = cap;
+	}
+	if (len) /* an empty piece may come as NULL */
+		memcpy(o->text + o->len, s, len);
+	o->len += len;
+	o->text[o->len] = '\0';
+}
+
+/*
+ * Rust first: its legacy scheme is a valid C++ name with a hash as the last component, and
+ * libiberty recognizes the hash.
+ */
+static int print(const char *name, int cxx_options, struct output *o)
+{
+	if (setjmp(o->too_much))
+		return 0;
+	if (rust_demangle_callback(name, OPTIONS, append, o))
+		return 1;
+	o->len = 0; /* it may fail midway */
+	return cplus_demangle_v3_callback(name, cxx_options, append, o);
+}
+
+static char *run(const char *name, int cxx_options)
+{
+	struct output o = {0};
+
+	if (print(name, cxx_options, &o) && o.len)
+		return o.text;
+	free(o.text);
+	return NULL;
+}
+
+struct long_job {
+	const char *name;
+	char *text;
+};
+
+static void *long_thread(void *arg)
+{
+	struct long_job *job = arg;
+
+	job->text = run(job->name, OPTIONS | DMGL_NO_RECURSE_LIMIT);
+	return NULL;
+}
+
+static char *run_long(const char *name)
+{
+	struct long_job job = {.name = name};
+	pthread_attr_t attr;
+	pthread_t thread;
+
+	if (pthread_attr_init(&attr))
+		return NULL;
+	int err = pthread_attr_setstacksize(&attr, LONG_STACK_BYTES);
+	if (!err)
+		err = pthread_create(&thread, &attr, long_thread, &job);
+	if (!err)
+		pthread_join(thread, NULL);
+	pthread_attr_destroy(&attr);
+	return job.text;
+}
+
+/* _Z, _R, and _GLOBAL__ of static constructors; anything else is C and most names are. */
+static int looks_mangled(const char *name)
+{
+	return name[0] == '_' && (name[1] == 'Z' || name[1] == 'R' || name[1] == 'G');
+}
+
+char *demangle(const char *name)
+{
+	if (!looks_mangled(name))
+		return NULL;
+
+	size_t len = strlen(name);
+	if (len <= LIMITED_MAX_BYTES)
+		return run(name, OPTIONS);
+	return len <= LONG_MAX_BYTES ? run_long(name) : NULL;
+}

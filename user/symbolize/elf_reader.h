@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Reading an ELF file that its owner may be hostile with or change under our hands: only
+ * pread, never mmap (a truncated file would be SIGBUS), every size checked against the file
+ * and against a cap, sections found by type and not by name.
+ */
+#ifndef VP_ELF_READER_H
+#define VP_ELF_READER_H
+
+#include <gelf.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* An executable PT_LOAD: the only way from file offsets to link-time addresses and back. */
+struct elf_segment {
+	uint64_t offset;
+	uint64_t vaddr;
+	uint64_t filesz;
+};
+
+struct elf_file {
+	Elf *elf;
+	int fd;		   /* borrowed; -1: image */
+	const char *image; /* borrowed */
+	uint64_t size;	   /* of the file, bytes */
+	int is_64bit;
+	struct elf_segment *exec; /* owned, in file order */
+	size_t exec_cnt;
+	size_t phdr_cnt;
+	size_t section_cnt; /* 0: no (usable) section headers, which is legal */
+};
+
+/*
+ * fd is borrowed and must stay open until elf_file_close; a memory image likewise. 0,
+ * -ENOEXEC (not ELF, not of this machine's byte order, damaged), -EFBIG, -ENOMEM.
+ */
+int elf_file_open(struct elf_file **out, int fd);
+int elf_file_open_memory(struct elf_file **out, const void *image, size_t size);
+void elf_file_close(struct elf_file *f); /* NULL is fine */
+
+/*
+ * Index of the first section of a type (SHT_SYMTAB, …), its header in *shdr; 0: none.
+ */
+size_t elf_file_find_section(const struct elf_file *f, uint32_t type, GElf_Shdr *shdr);
+int elf_file_section(const struct elf_file *f, size_t index, GElf_Shdr *shdr);
+
+/*
+ * Reads n bytes at a file offset into buf. -ENOEXEC if they do not all lie inside the file,
+ * also when it has shrunk since it was opened. Into a small buffer used again and again
+ * this is five times faster than asking libelf, which allocates a section as a whole.
+ */
+int elf_file_read(const struct elf_file *f, uint64_t offset, void *buf, size_t n);
+
+/*
+ * The GNU build id (note of owner "GNU", type 3) from a PT_NOTE or SHT_NOTE. Bytes written
+ * to id; 0 if there is none or it is longer than max, as the kernel's reader has it.
+ */
+size_t elf_file_build_id(const struct elf_file *f, uint8_t *id, size_t max);
+
+/*
+ * Segments map in whole pages, so an offset in a segment's first or last page that no byte
+ * of it covers is still executable memory.
+ */
+int elf_segments_cover(const struct elf_segment *s, size_t cnt, uint64_t offset);
+
+/* Link-time address to file offset. 0 or -ENOENT: in no executable segment's file part. */
+int elf_segments_offset(const struct elf_segment *s, size_t cnt, uint64_t vaddr, uint64_t *offset);
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Opening the file that a process has mapped, not the one that its name leads to now:
+ * /proc/TGID/map_files/START-END reaches deleted and replaced files, memfds, other mount
+ * namespaces and overlayfs alike. Where that is refused or the process is gone, the name
+ * is tried below the process's root and then below ours, and believed only if device, inode
+ * and modification time are those of the mapping.
+ */
+#ifndef VP_MAPPED_FILE_H
+#define VP_MAPPED_FILE_H
+
+#include "symbolizer.h"
+
+enum mapped_file_way {
+	MAPPED_FILE_MAP_FILES = 1,
+	MAPPED_FILE_ROOT,
+	MAPPED_FILE_NAME,
+};
+
+/*
+ * A descriptor of a regular file for reading (the caller closes it) and, if way is not
+ * NULL, how it was found. -ESTALE: only other files were found; else the errno of the last
+ * attempt. Does not open FIFOs or devices.
+ */
+int mapped_file_open(const struct vp_mapped_file *f, enum mapped_file_way *way);
+
+/* The same for a plain path, without identity: -EINVAL if it is no regular file. */
+int mapped_file_open_path(const char *path);
+
+#endif

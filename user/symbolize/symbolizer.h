@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * From (file, file offset) and kernel addresses to names. Tables are read once per file, as
+ * soon as a sample needs them (the process may be gone a moment later), and no descriptor
+ * is kept.
+ */
+#ifndef VP_SYMBOLIZER_H
+#define VP_SYMBOLIZER_H
+
+#include "../../include/vp_xmap.h"
+#include "../util/err.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct vp_symbolizer;
+
+/* Where a name came from, best first. Append only. */
+enum vp_sym_source {
+	VP_SYM_NONE,
+	VP_SYM_SYMTAB,
+	VP_SYM_DYNSYM,
+	VP_SYM_KALLSYMS,
+	VP_SYM_VDSO,
+};
+
+/* Why there is no name; vp_sym_reason_text() says it to a person. */
+enum vp_sym_reason {
+	VP_SYM_OK,
+	VP_SYM_NOT_LOADED,  /* the file has not been read (yet) */
+	VP_SYM_CANNOT_OPEN, /* gone, or not allowed */
+	VP_SYM_OTHER_FILE,  /* what the name leads to now is not what is mapped */
+	VP_SYM_NOT_ELF,	    /* not an ELF file, or a damaged one */
+	VP_SYM_NO_SYMBOLS,  /* stripped */
+	VP_SYM_NO_SEGMENT,  /* the offset lies in no executable segment */
+	VP_SYM_GAP,	    /* no symbol covers the address */
+	VP_SYM_HIDDEN,	    /* kernel addresses are hidden (kptr_restrict) */
+	VP_SYM_OVER_LIMIT,  /* the memory limit for tables was reached */
+};
+#define VP_SYM_REASON_CNT (VP_SYM_OVER_LIMIT + 1)
+
+struct vp_symbol {
+	/*
+	 * Demangled, without version (name@@V1), else the file's bytes: no encoding is promised,
+	 * writers escape. NULL if none. Equal names are one pointer. Borrowed, valid as long as
+	 * the symbolizer.
+	 */
+	const char *name;
+	const char *module; /* kernel: "[kernel]" or a module's "[name]"; else NULL */
+	uint64_t offset;    /* of the address in the symbol, bytes */
+	enum vp_sym_source source;
+	enum vp_sym_reason reason;
+};
+
+/* A mapping through which the file can be opened. */
+struct vp_mapped_file {
+	uint32_t tgid;
+	uint64_t start, end;			 /* the VMA: /proc/TGID/map_files/START-END */
+	const char *name;			 /* fallback: below /proc/TGID/root, then below / */
+	struct vp_file_key key;			 /* what it must be */
+	uint32_t user_dev_major, user_dev_minor; /* device and inode as stat(2) shows them */
+	uint64_t user_ino;
+};
+
+/* As the kernel has it; a longer id counts as none. */
+#define VP_BUILD_ID_MAX 20
+
+/* What was learned of a file. */
+struct vp_file_info {
+	enum vp_sym_reason reason; /* VP_SYM_OK or why nothing can be named */
+	uint8_t build_id[VP_BUILD_ID_MAX];
+	uint8_t build_id_len; /* 0: none */
+	size_t symbol_cnt;
+	uint64_t bytes; /* memory its table takes */
+};
+
+struct vp_symbolizer_opts {
+	const char *kallsyms_path; /* NULL: /proc/kallsyms */
+	uint64_t max_bytes;	   /* of all files' tables and of names in use; 0: 512 MiB */
+	int demangle;
+};
+
+/* NULL opts: defaults with demangling. -ENOMEM. Free with vp_symbolizer_free (NULL is fine). */
+int vp_symbolizer_new(struct vp_symbolizer **out, const struct vp_symbolizer_opts *opts);
+void vp_symbolizer_free(struct vp_symbolizer *s);
+
+/*
+ * Opens the file, reads what it needs and closes it. Thread-safe against itself and the
+ * look-ups. A second call for a known file_id returns at once. 0, also when nothing can be
+ * named (vp_symbolizer_file_info tells); -ENOMEM. Never blocks on FIFOs or devices; a
+ * hostile file costs bounded time and memory.
+ */
+int vp_symbolizer_load(struct vp_symbolizer *s, uint32_t file_id, const struct vp_mapped_file *f);
+
+/* The same for a file that no process maps, by its path. */
+int vp_symbolizer_load_path(struct vp_symbolizer *s, uint32_t file_id, const char *path);
+
+/* -ENOENT if the file was never loaded. */
+int vp_symbolizer_file_info(struct vp_symbolizer *s, uint32_t file_id, struct vp_file_info *out);
+
+/*
+ * Name of a file offset (pc - start + pgoff). The caller subtracts 1 from a return address.
+ * Always fills out; returns 0 if named, else -ENOENT with out->reason.
+ */
+int vp_symbolizer_file(struct vp_symbolizer *s, uint32_t file_id, uint64_t offset,
+		       struct vp_symbol *out);
+
+/* Link-time address, as addr2line takes, to file offset. -ENOENT: in no executable segment. */
+int vp_symbolizer_offset_of(struct vp_symbolizer *s, uint32_t file_id, uint64_t vaddr,
+			    uint64_t *offset);
+
+/* As vp_symbolizer_file, for an offset in the vdso (one image for all 64-bit processes: our own). */
+int vp_symbolizer_vdso(struct vp_symbolizer *s, uint64_t offset, struct vp_symbol *out);
+
+/* As vp_symbolizer_file, for a kernel address; kallsyms is read at the first call. */
+int vp_symbolizer_kernel(struct vp_symbolizer *s, uint64_t addr, struct vp_symbol *out);
+
+/*
+ * Reads kallsyms again: modules and BPF programs come and go. Names handed out stay valid.
+ * 0 or -ENOMEM (what was known stays).
+ */
+int vp_symbolizer_kernel_refresh(struct vp_symbolizer *s);
+
+/*
+ * Bounds of the kernel's text for perf.data's kernel MMAP record: _text/_stext and _etext.
+ * -ENOENT if addresses are hidden.
+ */
+int vp_symbolizer_kernel_bounds(struct vp_symbolizer *s, uint64_t *stext, uint64_t *etext);
+
+struct vp_symbolizer_stats {
+	uint64_t file_cnt[VP_SYM_REASON_CNT]; /* files read, by what came of it; [VP_SYM_OK] */
+	uint64_t table_bytes;		      /* of files' tables */
+	uint64_t name_bytes;		      /* of names handed out */
+};
+
+void vp_symbolizer_get_stats(struct vp_symbolizer *s, struct vp_symbolizer_stats *out);
+
+/* A short phrase for a person, e.g. "stripped: no symbols". Static. */
+const char *vp_sym_reason_text(enum vp_sym_reason reason);
+
+#endif
