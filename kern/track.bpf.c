@@ -34,7 +34,7 @@ static __always_inline void vp_enter_image(struct task_struct *task)
 
 static __always_inline void vp_arm(struct task_struct *task)
 {
-	__u32 key = task->tgid;
+	__u32 key = vp_target_key(task);
 	__u32 *flags = bpf_map_lookup_elem(&targets, &key);
 
 	if (vp_filter == VP_FILTER_TGID && flags)
@@ -66,7 +66,7 @@ int BPF_PROG(vp_exec, struct task_struct *p, pid_t old_pid, struct linux_binprm 
 /* A new process of a wanted one is wanted, too. */
 static __always_inline void vp_follow_child(struct task_struct *parent, struct task_struct *child)
 {
-	__u32 flags = vp_target_flags(parent), key = child->tgid;
+	__u32 flags = vp_target_flags(parent), key = vp_target_key(child);
 
 	if (vp_filter != VP_FILTER_TGID || !(flags & VP_TARGET_F_INHERIT) ||
 	    child->tgid == parent->tgid)
@@ -100,8 +100,7 @@ int BPF_PROG(vp_fork, struct task_struct *parent, struct task_struct *child)
 /* The table and the target entry of a process end with its last thread. */
 static __always_inline void vp_forget(struct task_struct *task)
 {
-	__u32 key = vp_filter == VP_FILTER_TID ? task->pid : task->tgid;
-	__u32 tgid = task->tgid;
+	__u32 key = vp_target_key(task), tgid = task->tgid;
 
 	if (vp_filter == VP_FILTER_TID)
 		bpf_map_delete_elem(&targets, &key);

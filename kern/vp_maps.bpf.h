@@ -72,7 +72,7 @@ struct {
 } counters SEC(".maps");
 
 /*
- * Whom to sample, by vp_filter. Key: tgid or tid in the initial namespace; value:
+ * Whom to sample, by vp_filter. Key: tgid or tid as the reader numbers it; value:
  * VP_TARGET_F_*. Written by user space before the sampler attaches, by the fork, exec and
  * exit programs after.
  */

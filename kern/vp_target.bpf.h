@@ -8,10 +8,16 @@
 
 const volatile __u32 vp_filter = VP_FILTER_ALL;
 
+/* Key of task in `targets`: as user space numbers it. */
+static __always_inline __u32 vp_target_key(struct task_struct *task)
+{
+	return vp_filter == VP_FILTER_TID ? vp_tid(task) : vp_tgid(task);
+}
+
 /* VP_TARGET_F_* of task; 0: not wanted. */
 static __always_inline __u32 vp_target_flags(struct task_struct *task)
 {
-	__u32 key = vp_filter == VP_FILTER_TID ? task->pid : task->tgid;
+	__u32 key = vp_target_key(task);
 	__u32 *flags = bpf_map_lookup_elem(&targets, &key);
 
 	return flags ? *flags : 0;

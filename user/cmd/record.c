@@ -1,0 +1,558 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* vmaprof record: from samples to a picture. */
+#include "cmd.h"
+
+#include "../kernel/danger.h"
+#include "../kernel/features.h"
+#include "../kernel/privileges.h"
+#include "../kernel/session.h"
+#include "../model/report_builder.h"
+#include "../output/outfile.h"
+#include "../output/writers.h"
+#include "../util/child.h"
+#include "../util/procinfo.h"
+#include "record_args.h"
+#include "record_wait.h"
+#include "run_meta.h"
+#include "summary.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define STACK_BYTES_MAX (256ULL << 20)
+
+enum format { FORMAT_FOLDED, FORMAT_HTML, FORMAT_PERFDATA };
+
+struct run {
+	struct vp_record_args args;
+	enum format format;
+	struct vp_run_meta meta;
+	struct vp_outfile *out;
+	uint64_t out_bytes;
+	struct vp_symbolizer *symbolizer;
+	struct vp_perfdata *perfdata;
+	struct vp_file_worker *worker;
+	struct vp_recording recording;
+	struct vp_decoder decoder;
+	struct vp_session *session;
+	struct vp_child child;
+	struct vp_waiter *waiter;
+	struct vp_built_report built;
+	uint64_t counters[VP_CNT_CNT];
+	uint64_t start_ns;
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+static int choose_format(struct run *r, struct vp_err *e)
+{
+	const char *name = r->args.output, *dot = strrchr(name, '.');
+
+	if (!strcmp(name, "-") || (dot && !strcmp(dot, ".folded")))
+		r->format = FORMAT_FOLDED;
+	else if (dot && (!strcmp(dot, ".html") || !strcmp(dot, ".htm")))
+		r->format = FORMAT_HTML;
+	else if (dot && !strcmp(dot, ".data"))
+		r->format = FORMAT_PERFDATA;
+	else if (!strncmp(name, "/dev/", 5))
+		r->format = FORMAT_FOLDED;
+	else
+		return vp_err_set(e, -EINVAL,
+				  "-o %s: the ending names no format (.html, .folded, .data)", name);
+	return 0;
+}
+
+/* Every named process must be there now; threads stand for their process. */
+static int check_targets(struct run *r, struct vp_err *e)
+{
+	struct vp_procinfo info;
+	int err = 0;
+
+	for (size_t i = 0; i < r->args.pids.cnt && !err; i++) {
+		err = vp_procinfo_check(r->args.pids.pid[i], &info, e);
+		if (!err)
+			r->args.pids.pid[i] = info.tgid;
+	}
+	for (size_t i = 0; i < r->args.tids.cnt && !err; i++)
+		err = vp_procinfo_check(r->args.tids.pid[i], &info, e);
+	return err;
+}
+
+static int check(struct run *r, struct vp_err *e)
+{
+	int err = choose_format(r, e);
+
+	if (!err)
+		err = vp_privileges_check(e);
+	if (!err && !r->args.force_kernel)
+		err = vp_kernel_check(e);
+	if (!err)
+		err = vp_perf_freq_check(r->args.freq_hz, e);
+	if (!err)
+		err = check_targets(r, e);
+	return err;
+}
+
+static void describe_target(struct run *r)
+{
+	const struct vp_record_args *a = &r->args;
+	char *out = r->meta.target;
+	size_t size = sizeof(r->meta.target);
+
+	if (a->command)
+		snprintf(out, size, "command %s", a->command[0]);
+	else if (a->cgroup)
+		snprintf(out, size, "cgroup %s", a->cgroup);
+	else if (a->pids.cnt)
+		snprintf(out, size, a->pids.cnt > 1 ? "PID %d and %zu more" : "PID %d",
+			 a->pids.pid[0], a->pids.cnt - 1);
+	else if (a->tids.cnt)
+		snprintf(out, size, a->tids.cnt > 1 ? "thread %d and %zu more" : "thread %d",
+			 a->tids.pid[0], a->tids.cnt - 1);
+	else
+		snprintf(out, size, "all processes");
+}
+
+static int open_user_side(struct run *r, struct vp_err *e)
+{
+	int err;
+
+	err = vp_outfile_open(&r->out, r->args.output, e);
+	if (err)
+		return err;
+	if (vp_symbolizer_new(&r->symbolizer, NULL))
+		return vp_err_set(e, -ENOMEM, "out of memory");
+	err = vp_file_worker_start(&r->worker, r->symbolizer, e);
+	if (err)
+		return err;
+	r->recording.worker = r->worker;
+	r->recording.max_stack_bytes = STACK_BYTES_MAX;
+	r->decoder = (struct vp_decoder){.ops = &vp_recording_ops, .ctx = &r->recording};
+	return 0;
+}
+
+static uint32_t filter_of(const struct vp_record_args *a)
+{
+	if (a->pids.cnt || a->command)
+		return VP_FILTER_TGID;
+	if (a->tids.cnt)
+		return VP_FILTER_TID;
+	return a->cgroup ? VP_FILTER_CGROUP : VP_FILTER_ALL;
+}
+
+static int open_kernel_side(struct run *r, struct vp_err *e)
+{
+	const struct vp_session_opts opts = {
+		.filter = filter_of(&r->args),
+		.freq_hz = (uint32_t)r->args.freq_hz,
+		.event = r->args.event,
+		.all_maps = r->args.all_maps,
+		.sequential_load = r->args.sequential_load,
+	};
+	const struct vp_perf_events *events;
+	int err = vp_session_open(&r->session, &opts, &r->decoder, true, e);
+
+	if (err)
+		return err;
+	events = vp_session_events(r->session);
+	r->meta.meta.event = events->name;
+	r->meta.meta.perf_type = events->type;
+	r->meta.meta.perf_config = events->config;
+	r->meta.meta.freq_hz = (uint32_t)r->args.freq_hz;
+	return 0;
+}
+
+/* Needs the event's name, so after the kernel side, but before its first record. */
+static int open_perfdata(struct run *r, struct vp_err *e)
+{
+	uint64_t stext = 0, etext = 0;
+	int err;
+
+	if (r->format != FORMAT_PERFDATA)
+		return 0;
+	vp_symbolizer_kernel_bounds(r->symbolizer, &stext, &etext);
+	err = vp_perfdata_new(&r->perfdata, vp_outfile_stream(r->out), &r->meta.meta, stext, etext);
+	if (err)
+		return vp_err_set(e, err, "%s: %s", r->args.output,
+				  err == -ESPIPE ? "a .data file cannot be written to a pipe" :
+						   strerror(-err));
+	r->recording.perfdata = r->perfdata;
+	return 0;
+}
+
+/* A cgroup's directory: as given, else below the v2 mount. */
+static int open_cgroup(const char *name, struct vp_err *e)
+{
+	struct vp_features *f;
+	char path[4096];
+	int fd = -1;
+
+	if (name[0] == '/')
+		fd = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0 && !vp_features_new(&f)) {
+		const struct vp_feature *mount = vp_features_get(f, VP_FEAT_CGROUP2);
+
+		snprintf(path, sizeof(path), "%s/%s", mount->detail, name);
+		if (mount->present)
+			fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		vp_features_free(f);
+	}
+	if (fd < 0)
+		return vp_err_set(e, -ENOENT,
+				  "-G %s: no such cgroup (a path, or relative to the cgroup v2 mount)",
+				  name);
+	return fd;
+}
+
+static int add_targets(struct run *r, struct vp_err *e)
+{
+	const struct vp_record_args *a = &r->args;
+	int err = 0, fd;
+
+	for (size_t i = 0; i < a->pids.cnt && !err; i++)
+		err = vp_session_add_target(r->session, a->pids.pid[i],
+					    VP_TARGET_F_ARMED | VP_TARGET_F_INHERIT, e);
+	for (size_t i = 0; i < a->tids.cnt && !err; i++)
+		err = vp_session_add_target(r->session, a->tids.pid[i], VP_TARGET_F_ARMED, e);
+	if (!err && a->cgroup) {
+		fd = open_cgroup(a->cgroup, e);
+		if (fd < 0)
+			return fd;
+		err = vp_session_set_cgroup(r->session, fd, e);
+		close(fd);
+	}
+	return err;
+}
+
+/* The command waits for its release; without exec events it is sampled from here on. */
+static int prepare_command(struct run *r, bool tracking, struct vp_err *e)
+{
+	int err;
+
+	if (!r->args.command)
+		return 0;
+	err = vp_child_prepare(&r->child, r->args.command, vp_waiter_old_mask(r->waiter), e);
+	if (err)
+		return err;
+	return vp_session_add_target(r->session, r->child.pid,
+				     VP_TARGET_F_INHERIT | (tracking ? 0 : VP_TARGET_F_ARMED), e);
+}
+
+/* What is mapped now, of those who will be sampled; a command's process has yet to exec. */
+static int walk(struct run *r, struct vp_err *e)
+{
+	const struct vp_record_args *a = &r->args;
+	struct vp_pids owners = {0};
+	int err = 0;
+
+	if (a->command)
+		return 0;
+	if (!a->tids.cnt)
+		return vp_session_walk(r->session, a->pids.pid, a->pids.cnt, e);
+
+	for (size_t i = 0; i < a->tids.cnt && !err; i++) {
+		struct vp_procinfo info;
+
+		if (!vp_procinfo_read(a->tids.pid[i], &info))
+			err = vp_session_walk(r->session, &info.tgid, 1, e);
+	}
+	vp_pids_free(&owners);
+	return err;
+}
+
+static void print_start(const struct run *r, bool tracking)
+{
+	const struct vp_perf_events *ev = vp_session_events(r->session);
+
+	if (r->args.quiet)
+		return;
+	fprintf(stderr, "vmaprof: sampling %s at %u Hz on %zu CPUs by %s%s, unwinding by frame "
+			"pointers; Ctrl-C ends\n",
+		r->meta.target, r->meta.meta.freq_hz, ev->cnt, ev->name,
+		ev->fell_back ? " (this machine has no hardware cycles)" : "");
+	if (!tracking)
+		fputs("vmaprof: children are not followed and execs not seen: this kernel refuses "
+		      "tp_btf programs (see vmaprof doctor)\n",
+		      stderr);
+}
+
+/* From everything loaded to everything running: live tracking, tables, and last the sampler. */
+static int start(struct run *r, struct vp_err *e)
+{
+	bool tracking;
+	int err = add_targets(r, e);
+
+	if (err)
+		return err;
+	tracking = vp_session_track(r->session);
+	err = prepare_command(r, tracking, e);
+	if (!err)
+		err = walk(r, e);
+	if (!err)
+		err = vp_session_start(r->session, e);
+	if (err)
+		return err;
+	r->start_ns = now_ns();
+	print_start(r, tracking);
+	if (r->child.pid)
+		err = vp_child_release(&r->child, r->args.command, e);
+	return err;
+}
+
+static int watch_targets(struct run *r, struct vp_err *e)
+{
+	int err = 0;
+
+	if (r->child.pid)
+		err = vp_waiter_watch(r->waiter, r->child.pid);
+	for (size_t i = 0; i < r->args.pids.cnt && !err; i++)
+		err = vp_waiter_watch(r->waiter, r->args.pids.pid[i]);
+	return err ? vp_err_set(e, err, "watching the target: %s", strerror(-err)) : 0;
+}
+
+static void show_progress(void *ctx)
+{
+	struct run *r = ctx;
+	uint64_t c[VP_CNT_CNT];
+
+	if (vp_session_counters(r->session, c))
+		return;
+	fprintf(stderr, "\r%4" PRIu64 " s  %" PRIu64 " samples  %" PRIu64 " lost  %.1f %% unresolved ",
+		(now_ns() - r->start_ns) / 1000000000, c[VP_CNT_SAMPLES],
+		vp_summary_lost(c),
+		c[VP_CNT_FRAMES] ?
+			100.0 * (double)c[VP_CNT_FRAMES_UNRESOLVED] / (double)c[VP_CNT_FRAMES] :
+			0.0);
+}
+
+static int wait_for_end(struct run *r, struct vp_err *e)
+{
+	bool show = !r->args.quiet && isatty(STDERR_FILENO);
+	int err = watch_targets(r, e);
+
+	if (err)
+		return err;
+	err = vp_waiter_wait(r->waiter, r->args.duration_ns, show ? show_progress : NULL, r);
+	if (show)
+		fputs("\r\033[K", stderr);
+	return err ? vp_err_set(e, err, "waiting: %s", strerror(-err)) : 0;
+}
+
+static int stop(struct run *r, struct vp_err *e)
+{
+	int err = vp_session_stop(r->session);
+
+	r->meta.meta.duration_ns = now_ns() - r->start_ns;
+	r->meta.meta.first_ns = r->recording.first_ns;
+	r->meta.meta.last_ns = r->recording.last_ns;
+	vp_session_counters(r->session, r->counters);
+	r->meta.meta.lost_cnt = vp_summary_lost(r->counters);
+	vp_file_worker_wait(r->worker);
+	if (err == -EIO || err == -ENOSPC)
+		return vp_err_set(e, err, "%s: %s (is the disk full?)", r->args.output,
+				  strerror(-err));
+	return err ? vp_err_set(e, err, "keeping the samples: %s", strerror(-err)) : 0;
+}
+
+static int fail_empty(const struct run *r, struct vp_err *e)
+{
+	if (vp_summary_lost(r->counters))
+		return vp_err_set(e, -ENODATA, "every sample was lost (lower -F)");
+	if (r->args.all)
+		return vp_err_set(e, -ENODATA,
+				  "no samples: nothing ran, or --duration was too short for %u Hz",
+				  r->meta.meta.freq_hz);
+	return vp_err_set(e, -ENODATA,
+			  "no samples: %s did not run on a CPU long enough (try a higher -F, or a "
+			  "longer --duration)",
+			  r->meta.target);
+}
+
+static void add_build_ids(struct run *r)
+{
+	const struct vp_files *files = &r->recording.files;
+
+	for (uint32_t id = 0; id < files->cnt; id++) {
+		const struct vp_file *f = vp_files_get(files, id);
+		struct vp_file_info info;
+
+		if (!f || !f->requested || vp_symbolizer_file_info(r->symbolizer, id, &info))
+			continue;
+		if (info.build_id_len)
+			vp_perfdata_add_build_id(r->perfdata, f->name, info.build_id,
+						 info.build_id_len, 0);
+	}
+}
+
+/* The kernel's own build id: an ELF note (owner "GNU", type 3) in /sys/kernel/notes. */
+static void add_kernel_build_id(struct run *r)
+{
+	uint8_t notes[4096];
+	int fd = open("/sys/kernel/notes", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? 0 : read(fd, notes, sizeof(notes));
+
+	if (fd >= 0)
+		close(fd);
+	for (size_t pos = 0; n > 0 && pos + 12 <= (size_t)n;) {
+		uint32_t h[3]; /* name size, descriptor size, type */
+		size_t name = pos + sizeof(h), desc;
+
+		memcpy(h, notes + pos, sizeof(h));
+		desc = name + ((h[0] + 3) & ~3U);
+		if (h[0] > sizeof(notes) || h[1] > sizeof(notes) || desc + h[1] > (size_t)n)
+			return;
+		if (h[2] == 3 && h[0] == 4 && !memcmp(notes + name, "GNU", 4) && h[1] &&
+		    h[1] <= VP_BUILD_ID_MAX) {
+			vp_perfdata_add_build_id(r->perfdata, "[kernel.kallsyms]", notes + desc,
+						 (uint8_t)h[1], 1);
+			return;
+		}
+		pos = desc + ((h[1] + 3) & ~3U);
+	}
+}
+
+static int write_output(struct run *r)
+{
+	FILE *f = vp_outfile_stream(r->out);
+
+	switch (r->format) {
+	case FORMAT_FOLDED:
+		return vp_write_folded(f, &r->built.report);
+	case FORMAT_HTML:
+		return vp_write_html(f, &r->built.report);
+	case FORMAT_PERFDATA:
+		add_build_ids(r);
+		add_kernel_build_id(r);
+		return vp_perfdata_finish(r->perfdata, &r->meta.meta);
+	}
+	return -EINVAL;
+}
+
+static int finish(struct run *r, struct vp_err *e)
+{
+	int err;
+
+	if (r->recording.sample_cnt == 0)
+		return fail_empty(r, e);
+	err = vp_report_build(&r->built, &r->recording, r->symbolizer, &r->meta.meta);
+	if (err)
+		return vp_err_set(e, err, "naming the frames: %s", strerror(-err));
+	err = write_output(r);
+	if (err)
+		return vp_err_set(e, err, "%s: %s (is the disk full?)", r->args.output,
+				  strerror(-err));
+	err = vp_outfile_commit(r->out, &r->out_bytes, e);
+	r->out = NULL;
+	return err;
+}
+
+static bool kernel_is_hidden(struct run *r)
+{
+	uint64_t stext, etext;
+
+	return vp_symbolizer_kernel_bounds(r->symbolizer, &stext, &etext) != 0;
+}
+
+static void summarize(struct run *r)
+{
+	const struct vp_summary s = {
+		.built = &r->built,
+		.recording = &r->recording,
+		.decoder = &r->decoder,
+		.counters = r->counters,
+		.output = r->args.output,
+		.output_bytes = r->out_bytes,
+		.kernel_hidden = kernel_is_hidden(r),
+		.verbose = r->args.verbose,
+	};
+
+	if (!r->args.quiet)
+		vp_summary_print(stderr, &s);
+}
+
+/* How the command ended is its own business, but a crash is worth a line. */
+static void report_child(struct run *r)
+{
+	int status;
+
+	if (!r->child.pid || waitpid(r->child.pid, &status, WNOHANG) != r->child.pid ||
+	    r->args.quiet)
+		return;
+	if (WIFSIGNALED(status))
+		fprintf(stderr, "vmaprof: %s was ended by signal %d (%s)\n", r->args.command[0],
+			WTERMSIG(status), strsignal(WTERMSIG(status)));
+	else if (WEXITSTATUS(status))
+		fprintf(stderr, "vmaprof: %s exited with status %d\n", r->args.command[0],
+			WEXITSTATUS(status));
+}
+
+static int record(struct run *r, struct vp_err *e)
+{
+	int err = check(r, e);
+
+	if (err)
+		return err;
+	describe_target(r);
+	err = vp_waiter_open(&r->waiter, e);
+	if (!err)
+		err = open_user_side(r, e);
+	if (!err)
+		err = open_kernel_side(r, e);
+	if (!err)
+		err = open_perfdata(r, e);
+	if (!err)
+		err = start(r, e);
+	if (!err)
+		err = wait_for_end(r, e);
+	if (!err)
+		err = stop(r, e);
+	if (!err)
+		err = finish(r, e);
+	return err;
+}
+
+static void run_close(struct run *r)
+{
+	vp_child_abandon(&r->child);
+	vp_session_close(r->session);
+	vp_file_worker_stop(r->worker);
+	vp_perfdata_free(r->perfdata);
+	vp_outfile_abort(r->out);
+	vp_report_free(&r->built);
+	vp_recording_free(&r->recording);
+	vp_symbolizer_free(r->symbolizer);
+	vp_waiter_close(r->waiter);
+	vp_record_args_free(&r->args);
+}
+
+int cmd_record(int argc, char **argv)
+{
+	struct run r = {0};
+	struct vp_err e = {""};
+	int ret = vp_record_parse(&r.args, argc, argv);
+
+	if (ret) {
+		vp_record_args_free(&r.args);
+		return ret < 0 ? VP_EXIT_OK : ret;
+	}
+	vp_loader_capture_messages(false);
+	vp_run_meta_fill(&r.meta, argc, argv);
+	if (record(&r, &e))
+		ret = vp_fail("record", &e);
+	report_child(&r);
+	if (!ret)
+		summarize(&r);
+	run_close(&r);
+	return ret;
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "record_args.h"
+
+#include "../kernel/perf_events.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char help[] =
+	"usage: vmaprof record [-a | -p PID,… | -t TID,… | -G CGROUP] [OPTION…]\n"
+	"       vmaprof record [OPTION…] -- COMMAND [ARGUMENT…]\n"
+	"\n"
+	"Samples the stacks of programs until Ctrl-C, --duration or the command's end.\n"
+	"\n"
+	"  -a                     all processes (the default)\n"
+	"  -p, --pid PID,…        these processes and the children they start\n"
+	"  -t, --tid TID,…        these threads\n"
+	"  -G, --cgroup CGROUP    processes of a cgroup (v2): a path, or relative to its mount\n"
+	"  -F, --freq HZ          samples a second on each CPU (99)\n"
+	"  -e, --event EVENT      cycles or cpu-clock (cycles where the machine has them)\n"
+	"      --duration S       end after S seconds\n"
+	"  -o, --output FILE      its ending picks the format: .html flame graph (vmaprof.html),\n"
+	"                         .folded stacks, .data for perf; -: folded on standard output\n"
+	"      --unwind-mode M    inline: unwind in the sample's interrupt; auto (the default)\n"
+	"      --call-graph G     fp: follow frame pointers; auto (the default)\n"
+	"      --all-maps         record all mappings, not only executable ones\n"
+	"      --force-kernel     even on a kernel that can lock up when it is sampled\n"
+	"  -q, --quiet            no progress, no summary\n"
+	"  -v, --verbose          more of both\n"
+	"\n"
+	"examples:\n"
+	"  vmaprof record --duration 10\n"
+	"  vmaprof record -p 1234 -F 499 -o out.data      then: perf report -i out.data\n"
+	"  vmaprof record -o - -- make -j8 > make.folded\n"
+	"  vmaprof record -G system.slice/nginx.service --duration 30 -o nginx.html\n";
+
+enum { OPT_DURATION = 256, OPT_UNWIND, OPT_CALL_GRAPH, OPT_ALL_MAPS, OPT_FORCE, OPT_SEQUENTIAL };
+
+static const struct option options[] = {
+	{"all-cpus", no_argument, NULL, 'a'},
+	{"pid", required_argument, NULL, 'p'},
+	{"tid", required_argument, NULL, 't'},
+	{"cgroup", required_argument, NULL, 'G'},
+	{"freq", required_argument, NULL, 'F'},
+	{"event", required_argument, NULL, 'e'},
+	{"duration", required_argument, NULL, OPT_DURATION},
+	{"output", required_argument, NULL, 'o'},
+	{"unwind-mode", required_argument, NULL, OPT_UNWIND},
+	{"call-graph", required_argument, NULL, OPT_CALL_GRAPH},
+	{"all-maps", no_argument, NULL, OPT_ALL_MAPS},
+	{"force-kernel", no_argument, NULL, OPT_FORCE},
+	{"sequential-load", no_argument, NULL, OPT_SEQUENTIAL},
+	{"quiet", no_argument, NULL, 'q'},
+	{"verbose", no_argument, NULL, 'v'},
+	{"help", no_argument, NULL, 'h'},
+	{NULL, 0, NULL, 0},
+};
+
+static int usage(const char *option, const char *value, const char *want)
+{
+	return vp_usage_error("record", "%s '%s': %s", option, value, want);
+}
+
+static int parse_duration(struct vp_record_args *a, const char *s)
+{
+	char *end;
+	double seconds = strtod(s, &end);
+
+	if (end == s || *end || !isfinite(seconds) || seconds <= 0 || seconds > 1e9)
+		return usage("--duration", s, "want seconds, more than 0");
+	a->duration_ns = (uint64_t)(seconds * 1e9);
+	return 0;
+}
+
+static int parse_pids(struct vp_pids *pids, const char *arg)
+{
+	struct vp_err e = {"out of memory"};
+
+	return vp_pids_parse(pids, arg, &e) ? vp_usage_error("record", "%s", e.text) : 0;
+}
+
+/* What later versions add is refused now, by name, rather than taken and not done. */
+static int check_word(const char *option, const char *value, const char *ours, const char *later)
+{
+	if (!strcmp(value, "auto") || !strcmp(value, ours))
+		return 0;
+	if (!strcmp(value, later))
+		return usage(option, value, "this version cannot do that");
+	return usage(option, value, "not a mode");
+}
+
+static int parse_option(struct vp_record_args *a, int c)
+{
+	switch (c) {
+	case 'a':
+		a->all = true;
+		return 0;
+	case 'p':
+		return parse_pids(&a->pids, optarg);
+	case 't':
+		return parse_pids(&a->tids, optarg);
+	case 'G':
+		a->cgroup = optarg;
+		return 0;
+	case 'F':
+		if (vp_parse_u64(optarg, 10, &a->freq_hz) || a->freq_hz > UINT32_MAX)
+			return usage("-F", optarg, "want samples a second");
+		return 0;
+	case 'e':
+		a->event = optarg;
+		return 0;
+	case 'o':
+		a->output = optarg;
+		return 0;
+	case 'q':
+		a->quiet = true;
+		return 0;
+	case 'v':
+		a->verbose = true;
+		return 0;
+	case OPT_DURATION:
+		return parse_duration(a, optarg);
+	case OPT_UNWIND:
+		return check_word("--unwind-mode", optarg, "inline", "deferred");
+	case OPT_CALL_GRAPH:
+		return check_word("--call-graph", optarg, "fp", "dwarf");
+	case OPT_ALL_MAPS:
+		a->all_maps = true;
+		return 0;
+	case OPT_FORCE:
+		a->force_kernel = true;
+		return 0;
+	case OPT_SEQUENTIAL:
+		a->sequential_load = true;
+		return 0;
+	case 'h':
+		fputs(help, stdout);
+		return -1;
+	default:
+		return vp_usage_error("record", "unknown option, or its value is missing");
+	}
+}
+
+static int check_targets(struct vp_record_args *a)
+{
+	int named = !!a->all + !!a->pids.cnt + !!a->tids.cnt + !!a->cgroup + !!a->command;
+
+	if (named > 1)
+		return vp_usage_error("record",
+				      "name one target: -a, -p, -t, -G or a command after --");
+	if (named == 0)
+		a->all = true;
+	return 0;
+}
+
+int vp_record_parse(struct vp_record_args *a, int argc, char **argv)
+{
+	int c, ret = 0;
+
+	*a = (struct vp_record_args){.freq_hz = VP_FREQ_DEFAULT_HZ, .output = "vmaprof.html"};
+	opterr = 0;
+	while (!ret && (c = getopt_long(argc, argv, "+ap:t:G:F:e:o:qvh", options, NULL)) != -1) {
+		if (c == '?')
+			ret = vp_usage_error("record", "'%s': unknown option, or its value is missing",
+					     argv[optind - 1]);
+		else
+			ret = parse_option(a, c);
+	}
+	if (!ret && optind < argc)
+		a->command = argv + optind;
+	return ret ? ret : check_targets(a);
+}
+
+void vp_record_args_free(struct vp_record_args *a)
+{
+	vp_pids_free(&a->pids);
+	vp_pids_free(&a->tids);
+}

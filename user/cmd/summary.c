@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "summary.h"
+
+#include "../model/verdict.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#define HOTTEST_CNT  10
+#define NAMELESS_CNT 5
+
+static double percent(uint64_t part, uint64_t whole)
+{
+	return whole ? 100.0 * (double)part / (double)whole : 0;
+}
+
+uint64_t vp_summary_lost(const uint64_t counters[VP_CNT_CNT])
+{
+	return counters[VP_CNT_LOST_SAMPLE];
+}
+
+/* A loss by cause; silent when it did not happen. */
+static void print_loss(FILE *f, const char *what, uint64_t n, uint64_t whole)
+{
+	if (!n)
+		return;
+	fprintf(f, "  %10" PRIu64 "  %s", n, what);
+	if (whole)
+		fprintf(f, " (%.2f %%)", percent(n, whole));
+	fputc('\n', f);
+}
+
+static void print_losses(FILE *f, const struct vp_summary *s)
+{
+	const uint64_t *c = s->counters;
+	uint64_t samples = c[VP_CNT_SAMPLES] + c[VP_CNT_LOST_SAMPLE];
+
+	print_loss(f, "samples lost: the ring was full", c[VP_CNT_LOST_SAMPLE], samples);
+	print_loss(f, "mappings lost: the ring was full", c[VP_CNT_LOST_MMAP2], 0);
+	print_loss(f, "exec, fork and exit events lost: the ring was full", c[VP_CNT_LOST_EVENT],
+		   0);
+	print_loss(f, "samples not kept: the memory for distinct stacks was full",
+		   s->recording->stacks_full_cnt, samples);
+	print_loss(f, "samples without a kernel stack", c[VP_CNT_KERN_STACK_FAILED], samples);
+	print_loss(f, "kernel stacks cut", s->recording->kern_cut_cnt, samples);
+	print_loss(f, "processes beyond the kernel's table: their mappings were asked for anew",
+		   c[VP_CNT_PROC_FULL], 0);
+	print_loss(f, "mappings beyond a process's table: asked for anew", c[VP_CNT_XMAP_FULL], 0);
+	print_loss(f, "files beyond the table of files: not named", c[VP_CNT_FILE_FULL], 0);
+	print_loss(f, "file names too long", c[VP_CNT_NAME_CUT], 0);
+	print_loss(f, "children not followed: the table of targets was full",
+		   c[VP_CNT_TARGET_FULL], 0);
+	print_loss(f, "records not understood", s->decoder->bad_cnt + s->decoder->unknown_cnt, 0);
+	print_loss(f, "user frames whose mapping never became known", s->built->unresolved_cnt,
+		   s->built->user_frame_cnt);
+}
+
+static void print_ends(FILE *f, const struct vp_summary *s)
+{
+	uint64_t all = 0;
+
+	for (int i = 1; i < VP_END_CNT; i++) {
+		if (i != VP_END_KERNEL_ONLY)
+			all += s->recording->end_cnt[i];
+	}
+	if (!all)
+		return;
+	fputs("user stacks ended:", f);
+	for (int i = 1; i < VP_END_CNT; i++) {
+		if (i != VP_END_KERNEL_ONLY && s->recording->end_cnt[i])
+			fprintf(f, " %s %.1f %%", vp_end_name(i),
+				percent(s->recording->end_cnt[i], all));
+	}
+	fputc('\n', f);
+}
+
+/* What would give the module names. */
+static const char *nameless_hint(const struct vp_nameless *n)
+{
+	if (n->module[0] == '[')
+		return "";
+	switch (n->reason) {
+	case VP_SYM_NO_SYMBOLS:
+	case VP_SYM_GAP:
+		return "install its -dbgsym or -dbg package";
+	default:
+		return vp_sym_reason_text(n->reason);
+	}
+}
+
+static void print_nameless(FILE *f, const struct vp_summary *s)
+{
+	const struct vp_built_report *b = s->built;
+	size_t max = s->verbose ? b->nameless_cnt : NAMELESS_CNT;
+
+	if (!b->user_nameless_cnt)
+		return;
+	fprintf(f, "without a name: %.1f %% of user frames\n",
+		percent(b->user_nameless_cnt, b->user_frame_cnt));
+	for (size_t i = 0; i < b->nameless_cnt && i < max; i++) {
+		const struct vp_nameless *n = &b->nameless[i];
+
+		fprintf(f, "  %5.1f %%  %s  %s\n", percent(n->frame_cnt, b->user_frame_cnt),
+			n->module, nameless_hint(n));
+	}
+	if (b->nameless_cnt > max)
+		fprintf(f, "  … and %zu more (-v lists them)\n", b->nameless_cnt - max);
+}
+
+struct hot {
+	const struct vp_label *label;
+	uint64_t self;
+};
+
+static int hottest_first(const void *a, const void *b)
+{
+	uint64_t sa = ((const struct hot *)a)->self, sb = ((const struct hot *)b)->self;
+
+	return (sa < sb) - (sa > sb);
+}
+
+/* Names come from targets: no control character of theirs reaches a terminal. */
+static void print_name(FILE *f, const char *name)
+{
+	for (; *name; name++)
+		fputc((unsigned char)*name < 0x20 || *name == 0x7f ? '?' : *name, f);
+}
+
+static void print_hottest(FILE *f, const struct vp_report *r)
+{
+	struct hot *hot = calloc(r->label_cnt + 1, sizeof(*hot));
+
+	if (!hot)
+		return;
+	for (size_t i = 0; i < r->label_cnt; i++)
+		hot[i].label = r->labels[i];
+	for (size_t i = 0; i < r->stack_cnt; i++) {
+		const struct vp_stack *st = &r->stacks[i];
+
+		if (st->frame_cnt)
+			hot[st->frames[st->frame_cnt - 1]->id].self += st->count;
+	}
+	qsort(hot, r->label_cnt, sizeof(*hot), hottest_first);
+	fputs("hottest functions (self):\n", f);
+	for (size_t i = 0; i < r->label_cnt && i < HOTTEST_CNT && hot[i].self; i++) {
+		fprintf(f, "  %5.1f %%  ", percent(hot[i].self, r->sample_cnt));
+		print_name(f, hot[i].label->text);
+		fprintf(f, "  (%s)\n", hot[i].label->module);
+	}
+	free(hot);
+}
+
+static void print_self(FILE *f, const struct vp_summary *s)
+{
+	const struct vp_meta *m = s->built->report.meta;
+	struct rusage u;
+	double cpu;
+
+	getrusage(RUSAGE_SELF, &u);
+	cpu = (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+	      (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
+	fprintf(f, "vmaprof itself: %.2f s CPU (%.2f %% of one CPU), %ld MB memory\n", cpu,
+		100.0 * cpu / ((double)m->duration_ns / 1e9), u.ru_maxrss / 1024);
+}
+
+static void print_next(FILE *f, const char *output)
+{
+	const char *dot = strrchr(output, '.');
+
+	if (dot && !strcmp(dot, ".data"))
+		fprintf(f, "next: perf report -i %s\n", output);
+	else if (dot && !strcmp(dot, ".html"))
+		fprintf(f, "next: open %s in a browser\n", output);
+}
+
+static size_t count_threads(const struct vp_recording *r)
+{
+	struct vp_index seen = {0};
+	size_t n = 0;
+
+	for (size_t i = 0; i < r->stacks.tally_cnt; i++) {
+		uint64_t hash = vp_hash(0, &r->stacks.tally[i].tid, sizeof(uint32_t));
+		bool known = false;
+
+		for (size_t j = 0; seen.cap && !known; j++) {
+			const struct vp_index_slot *slot =
+				&seen.slots[(hash + j) & (seen.cap - 1)];
+
+			if (slot->item == VP_INDEX_NONE)
+				break;
+			known = slot->hash == hash;
+		}
+		if (!known && !vp_index_add(&seen, hash, (uint32_t)n))
+			n++;
+	}
+	vp_index_free(&seen);
+	return n;
+}
+
+static size_t count_sampled_processes(const struct vp_recording *r)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < r->procs.cnt; i++)
+		n += r->procs.proc[i].sample_cnt != 0;
+	return n;
+}
+
+void vp_summary_print(FILE *f, const struct vp_summary *s)
+{
+	const struct vp_report *r = &s->built->report;
+
+	fprintf(f, "%" PRIu64 " samples in %.1f s, %zu processes, %zu threads, %" PRIu64 " lost\n",
+		(uint64_t)s->recording->sample_cnt, (double)r->meta->duration_ns / 1e9,
+		count_sampled_processes(s->recording), count_threads(s->recording),
+		vp_summary_lost(s->counters));
+	print_losses(f, s);
+	print_ends(f, s);
+	print_nameless(f, s);
+	if (s->kernel_hidden)
+		fputs("kernel functions have no names: kernel.kptr_restrict hides them "
+		      "(sysctl kernel.kptr_restrict=0, or run as root)\n",
+		      f);
+	print_hottest(f, r);
+	print_self(f, s);
+	if (strcmp(s->output, "-"))
+		fprintf(f, "wrote %s (%" PRIu64 " kB)\n", s->output,
+			(s->output_bytes + 1023) / 1024);
+	print_next(f, s->output);
+}

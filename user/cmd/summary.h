@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What a person reads when a recording ends. */
+#ifndef VP_SUMMARY_H
+#define VP_SUMMARY_H
+
+#include "../model/report_builder.h"
+#include "vp_counters.h"
+
+#include <stdio.h>
+
+struct vp_summary {
+	const struct vp_built_report *built;
+	const struct vp_recording *recording;
+	const struct vp_decoder *decoder;
+	const uint64_t *counters; /* [VP_CNT_CNT] */
+	const char *output;
+	uint64_t output_bytes;
+	bool kernel_hidden;
+	bool verbose;
+};
+
+/* All samples and events that did not arrive. */
+uint64_t vp_summary_lost(const uint64_t counters[VP_CNT_CNT]);
+
+void vp_summary_print(FILE *f, const struct vp_summary *s);
+
+#endif

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "session.h"
+
+#include "loader.h"
+#include "pidns.h"
+#include "sampler.skel.h"
+#include "track.skel.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define RING_BASE_BYTES	   (4ULL << 20)
+#define RING_PER_CPU_BYTES (1ULL << 20)
+#define RING_MAX_BYTES	   (64ULL << 20)
+#define PROCS_MAX	   4096
+
+struct vp_session {
+	struct vp_shared_maps maps;
+	struct vp_walker walker;
+	struct sampler *sampler;
+	struct track *track;
+	bool track_loaded;
+	struct vp_perf_events events;
+	struct vp_ring *ring;
+};
+
+static uint64_t ring_size(const struct vp_session_opts *o)
+{
+	uint64_t bytes = RING_BASE_BYTES +
+			 RING_PER_CPU_BYTES * (uint64_t)sysconf(_SC_NPROCESSORS_ONLN);
+
+	if (o->ring_bytes)
+		return o->ring_bytes;
+	return bytes < RING_MAX_BYTES ? bytes : RING_MAX_BYTES;
+}
+
+static int open_sampler(struct vp_session *s, const struct vp_session_opts *o,
+			struct vp_load_unit *unit, struct vp_err *e)
+{
+	s->sampler = sampler__open();
+	if (!s->sampler)
+		return vp_err_set(e, -errno, "BPF object sampler: %s", strerror(errno));
+	s->sampler->rodata->vp_filter = o->filter;
+	s->sampler->rodata->vp_pidns_inum = vp_pidns_inum();
+	s->sampler->rodata->vp_wakeup_bytes = s->maps.ring_bytes / 4;
+	*unit = (struct vp_load_unit){.name = "sampler", .skeleton = s->sampler->skeleton};
+	return vp_shared_maps_reuse(&s->maps, s->sampler->obj);
+}
+
+static int open_track(struct vp_session *s, const struct vp_session_opts *o,
+		      struct vp_load_unit *unit, struct vp_err *e)
+{
+	s->track = track__open();
+	if (!s->track)
+		return vp_err_set(e, -errno, "BPF object track: %s", strerror(errno));
+	s->track->rodata->vp_filter = o->filter;
+	s->track->rodata->vp_pidns_inum = vp_pidns_inum();
+	*unit = (struct vp_load_unit){
+		.name = "track", .skeleton = s->track->skeleton, .optional = true};
+	return vp_shared_maps_reuse(&s->maps, s->track->obj);
+}
+
+enum { UNIT_SAMPLER, UNIT_WALK, UNIT_TRACK, UNIT_CNT };
+
+static int load_objects(struct vp_session *s, const struct vp_session_opts *o, bool verbose,
+			struct vp_err *e)
+{
+	struct vp_load_unit units[UNIT_CNT] = {0};
+	int err;
+
+	err = vp_shared_maps_create(&s->maps, ring_size(o), PROCS_MAX, e);
+	if (!err)
+		err = open_sampler(s, o, &units[UNIT_SAMPLER], e);
+	if (!err)
+		err = vp_walker_open(&s->walker, &s->maps, o->all_maps, true, &units[UNIT_WALK], e);
+	if (!err)
+		err = open_track(s, o, &units[UNIT_TRACK], e);
+	if (err)
+		return err;
+	err = vp_load(units, UNIT_CNT, o->sequential_load, e);
+	if (err && verbose)
+		vp_load_report(stderr, units, UNIT_CNT);
+	s->track_loaded = !err && !units[UNIT_TRACK].err;
+	vp_load_units_free(units, UNIT_CNT);
+	return err;
+}
+
+int vp_session_open(struct vp_session **out, const struct vp_session_opts *o, struct vp_decoder *d,
+		    bool verbose, struct vp_err *e)
+{
+	struct vp_session *s = calloc(1, sizeof(*s));
+	int err;
+
+	if (!s)
+		return vp_err_set(e, -ENOMEM, "out of memory");
+	err = vp_perf_events_open(&s->events, o->event, o->freq_hz, e);
+	if (!err)
+		err = load_objects(s, o, verbose, e);
+	if (!err)
+		err = vp_ring_open(&s->ring, vp_shared_maps_ring_fd(&s->maps), d, e);
+	if (err) {
+		vp_session_close(s);
+		return err;
+	}
+	*out = s;
+	return 0;
+}
+
+void vp_session_close(struct vp_session *s)
+{
+	if (!s)
+		return;
+	vp_perf_events_close(&s->events);
+	vp_ring_close(s->ring);
+	sampler__destroy(s->sampler);
+	track__destroy(s->track);
+	vp_walker_close(&s->walker);
+	vp_shared_maps_destroy(&s->maps);
+	free(s);
+}
+
+int vp_session_add_target(struct vp_session *s, pid_t id, uint32_t flags, struct vp_err *e)
+{
+	int fd = bpf_map__fd(s->sampler->maps.targets);
+
+	if (bpf_map_update_elem(fd, &id, &flags, BPF_ANY))
+		return vp_err_set(e, -errno, "target %d: %s", id,
+				  errno == E2BIG ? "too many targets" : strerror(errno));
+	return 0;
+}
+
+int vp_session_set_cgroup(struct vp_session *s, int cgroup_fd, struct vp_err *e)
+{
+	__u32 zero = 0;
+
+	if (bpf_map_update_elem(bpf_map__fd(s->sampler->maps.target_cgroup), &zero, &cgroup_fd,
+				BPF_ANY))
+		return vp_err_set(e, -errno, "cgroup: %s (needs cgroup v2)", strerror(errno));
+	return 0;
+}
+
+bool vp_session_track(struct vp_session *s)
+{
+	return s->track_loaded && track__attach(s->track) == 0;
+}
+
+int vp_session_walk(struct vp_session *s, const pid_t *tgids, size_t cnt, struct vp_err *e)
+{
+	return vp_walker_walk(&s->walker, s->ring, tgids, cnt, e);
+}
+
+int vp_session_start(struct vp_session *s, struct vp_err *e)
+{
+	int err = vp_ring_start(s->ring, e);
+
+	return err ? err : vp_perf_events_attach(&s->events, s->sampler->progs.vp_sample, e);
+}
+
+int vp_session_stop(struct vp_session *s)
+{
+	vp_perf_events_close(&s->events);
+	if (s->track_loaded)
+		track__detach(s->track);
+	return vp_ring_stop(s->ring);
+}
+
+int vp_session_counters(const struct vp_session *s, uint64_t out[VP_CNT_CNT])
+{
+	return vp_shared_maps_counters(&s->maps, out);
+}
+
+const struct vp_perf_events *vp_session_events(const struct vp_session *s)
+{
+	return &s->events;
+}
+
+uint64_t vp_session_ring_bytes(const struct vp_session *s)
+{
+	return s->maps.ring_bytes;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Everything of a recording that lives in the kernel: objects, maps, attachments. */
+#ifndef VP_SESSION_H
+#define VP_SESSION_H
+
+#include "perf_events.h"
+#include "ring.h"
+#include "shared_maps.h"
+#include "walker.h"
+
+#include "vp_target.h"
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct vp_session;
+
+struct vp_session_opts {
+	uint32_t filter; /* VP_FILTER_* */
+	uint32_t freq_hz;
+	const char *event; /* NULL: the best there is */
+	bool all_maps;
+	bool sequential_load; /* only to compare */
+	uint64_t ring_bytes;  /* 0: by the number of CPUs */
+};
+
+/*
+ * Opens the events and loads all objects; nothing runs yet. d is borrowed. On failure of the
+ * load the logs go to standard error if `verbose`.
+ */
+int vp_session_open(struct vp_session **out, const struct vp_session_opts *o, struct vp_decoder *d,
+		    bool verbose, struct vp_err *e);
+void vp_session_close(struct vp_session *s);
+
+/* flags: VP_TARGET_F_*. id: a tgid or tid, by the filter. */
+int vp_session_add_target(struct vp_session *s, pid_t id, uint32_t flags, struct vp_err *e);
+
+/* cgroup_fd: a directory of the cgroup v2 file system. */
+int vp_session_set_cgroup(struct vp_session *s, int cgroup_fd, struct vp_err *e);
+
+/* exec, fork and exit; false: this kernel cannot, and children cannot be followed. */
+bool vp_session_track(struct vp_session *s);
+
+/* Fills the tables with what is mapped now; cnt 0: of all processes. */
+int vp_session_walk(struct vp_session *s, const pid_t *tgids, size_t cnt, struct vp_err *e);
+
+/* Starts the reader thread and, last, the sampler. */
+int vp_session_start(struct vp_session *s, struct vp_err *e);
+
+/* Ends sampling, reads what is left. 0 or the first error of the decoder. */
+int vp_session_stop(struct vp_session *s);
+
+int vp_session_counters(const struct vp_session *s, uint64_t out[VP_CNT_CNT]);
+
+/* What is sampled by which event; borrowed. */
+const struct vp_perf_events *vp_session_events(const struct vp_session *s);
+
+/* Bytes of the ring. */
+uint64_t vp_session_ring_bytes(const struct vp_session *s);
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "files.h"
+
+#include "../util/array.h"
+#include "mapping_text.h"
+
+#include <string.h>
+
+/* The kernel side hands out ids from 1 up and stops at the size of its table, 65536. */
+#define FILE_ID_MAX (1U << 20)
+
+static char *stripped_name(const struct vp_mmap2 *m)
+{
+	struct vp_mmap2 copy = *m;
+
+	vp_mapping_strip_deleted(&copy);
+	return strdup(copy.name);
+}
+
+int vp_files_add(struct vp_files *f, const struct vp_mmap2 *m)
+{
+	uint32_t id = m->rec.file_id;
+	struct vp_file *file;
+
+	if (id == VP_FILE_ID_NONE || id > FILE_ID_MAX)
+		return 0;
+	if (id >= f->cnt) {
+		if (vp_array_room((void **)&f->file, &f->cap, f->cnt, id + 1 - f->cnt,
+				  sizeof(*f->file)))
+			return -ENOMEM;
+		memset(f->file + f->cnt, 0, (id + 1 - f->cnt) * sizeof(*f->file));
+		f->cnt = id + 1;
+	}
+	file = &f->file[id];
+	file->rec = m->rec;
+	if (!file->name)
+		file->name = stripped_name(m);
+	return file->name ? 0 : -ENOMEM;
+}
+
+struct vp_file *vp_files_get(const struct vp_files *f, uint32_t file_id)
+{
+	return file_id < f->cnt && f->file[file_id].name ? &f->file[file_id] : NULL;
+}
+
+void vp_files_free(struct vp_files *f)
+{
+	for (size_t i = 0; i < f->cnt; i++)
+		free(f->file[i].name);
+	free(f->file);
+	*f = (struct vp_files){0};
+}

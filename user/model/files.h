@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Mapped files by file_id. */
+#ifndef VP_FILES_H
+#define VP_FILES_H
+
+#include "decode.h"
+
+#include <stdbool.h>
+
+struct vp_file {
+	char *name;		/* without " (deleted)"; NULL: this id was not reported */
+	struct vp_rec_mmap2 rec; /* of the last mapping reported: identity, and where to open it */
+	bool requested;		/* symbols were asked for */
+};
+
+/* All zero is empty. */
+struct vp_files {
+	struct vp_file *file; /* by file_id */
+	size_t cnt, cap;
+};
+
+/* Remembers the file of m (nothing to do if it has none). 0 or -ENOMEM. */
+int vp_files_add(struct vp_files *f, const struct vp_mmap2 *m);
+
+/* NULL if unknown. Borrowed until the next add. */
+struct vp_file *vp_files_get(const struct vp_files *f, uint32_t file_id);
+
+void vp_files_free(struct vp_files *f);
+
+#endif

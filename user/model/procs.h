@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Lives of processes and what was reported of their executable mappings. */
+#ifndef VP_PROCS_H
+#define VP_PROCS_H
+
+#include "../../include/vp_record.h"
+#include "../util/index.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct vp_process {
+	struct vp_proc_id id;
+	struct vp_xmap *xmaps; /* in the order of their records: the newest counts */
+	size_t xmap_cnt, xmap_cap;
+	uint64_t sample_cnt;
+};
+
+/* All zero is empty. */
+struct vp_procs {
+	struct vp_process *proc;
+	size_t cnt, cap;
+	struct vp_index index;
+};
+
+/* Number of the life, added if new; VP_INDEX_NONE: out of memory. */
+uint32_t vp_procs_get(struct vp_procs *p, const struct vp_proc_id *id);
+
+/* 0 or -ENOMEM. */
+int vp_process_add_xmap(struct vp_process *proc, const struct vp_xmap *x);
+
+/* proc gets a copy of all that is known of from's mappings. 0 or -ENOMEM. */
+int vp_process_inherit(struct vp_process *proc, const struct vp_process *from);
+
+/* Newest mapping that holds addr, or NULL. Borrowed until the next add. */
+const struct vp_xmap *vp_process_find(const struct vp_process *proc, uint64_t addr);
+
+void vp_procs_free(struct vp_procs *p);
+
+#endif

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "recording.h"
+
+#include <errno.h>
+
+static int on_mmap2(void *ctx, const struct vp_mmap2 *m)
+{
+	struct vp_recording *r = ctx;
+	const struct vp_xmap x = {
+		.start = m->rec.perf.addr,
+		.end = m->rec.perf.addr + m->rec.perf.len,
+		.pgoff = m->rec.perf.pgoff,
+		.file_id = m->rec.file_id,
+		.verdict = m->rec.verdict,
+	};
+	uint32_t proc = vp_procs_get(&r->procs, &m->rec.proc);
+
+	if (proc == VP_INDEX_NONE || vp_process_add_xmap(&r->procs.proc[proc], &x) ||
+	    vp_files_add(&r->files, m))
+		return -ENOMEM;
+	return r->perfdata ? vp_perfdata_mmap2(r->perfdata, &m->rec) : 0;
+}
+
+static struct vp_mapped_file mapped_file(const struct vp_file *file, uint32_t tgid,
+					 const struct vp_xmap *x)
+{
+	const struct vp_rec_mmap2 *rec = &file->rec;
+
+	return (struct vp_mapped_file){
+		.tgid = x ? tgid : rec->proc.tgid,
+		.start = x ? x->start : rec->perf.addr,
+		.end = x ? x->end : rec->perf.addr + rec->perf.len,
+		.name = file->name,
+		.key = rec->file,
+		.user_dev_major = rec->perf.maj,
+		.user_dev_minor = rec->perf.min,
+		.user_ino = rec->perf.ino,
+	};
+}
+
+/* The first frame in a file has it read, through the process that is using it now. */
+static int request_file(struct vp_recording *r, const struct vp_process *proc,
+			const struct vp_frame *f)
+{
+	struct vp_file *file = vp_files_get(&r->files, f->file_id);
+	struct vp_mapped_file m;
+
+	if (!r->worker || !file || file->requested)
+		return 0;
+	file->requested = true;
+	m = mapped_file(file, proc->id.tgid, vp_process_find(proc, f->pc));
+	return vp_file_worker_request(r->worker, f->file_id, &m);
+}
+
+static struct vp_at kernel_at(uint64_t addr, bool leaf)
+{
+	return (struct vp_at){.value = addr, .verdict = VP_AT_KERNEL, .leaf = leaf};
+}
+
+static struct vp_at user_at(const struct vp_frame *f)
+{
+	bool in_file = f->verdict == VP_VERDICT_FILE && f->file_id != VP_FILE_ID_NONE;
+
+	return (struct vp_at){
+		.value = in_file || f->verdict == VP_VERDICT_VDSO ? f->offset : f->pc,
+		.file_id = in_file ? f->file_id : VP_FILE_ID_NONE,
+		.verdict = f->verdict,
+		.leaf = !!(f->flags & VP_FRAME_F_LEAF),
+	};
+}
+
+static void note_sample(struct vp_recording *r, const struct vp_rec_sample *s)
+{
+	if (s->user_end < VP_END_CNT)
+		r->end_cnt[s->user_end]++;
+	if (s->hdr.flags & VP_SAMPLE_F_KERN_CUT)
+		r->kern_cut_cnt++;
+	if (!r->first_ns || s->hdr.ts_ns < r->first_ns)
+		r->first_ns = s->hdr.ts_ns;
+	if (s->hdr.ts_ns > r->last_ns)
+		r->last_ns = s->hdr.ts_ns;
+	atomic_fetch_add_explicit(&r->sample_cnt, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&r->frame_cnt, s->user_cnt, memory_order_relaxed);
+}
+
+static int on_sample(void *ctx, const struct vp_rec_sample *s, const uint64_t *kern,
+		     const struct vp_frame *user)
+{
+	struct vp_recording *r = ctx;
+	struct vp_at at[VP_MAX_KERN_FRAMES + VP_MAX_USER_FRAMES];
+	struct vp_tally who = {.tid = s->tid};
+	size_t n = 0;
+	int err;
+
+	who.proc = vp_procs_get(&r->procs, &s->proc);
+	who.comm = vp_strings_add(&r->comms, s->comm);
+	if (who.proc == VP_INDEX_NONE || who.comm == VP_INDEX_NONE)
+		return -ENOMEM;
+	for (size_t i = 0; i < s->kern_cnt; i++, n++)
+		at[n] = kernel_at(kern[i], i == 0);
+	for (size_t i = 0; i < s->user_cnt; i++, n++) {
+		at[n] = user_at(&user[i]);
+		if (user[i].verdict == VP_VERDICT_BUSY)
+			atomic_fetch_add_explicit(&r->unresolved_cnt, 1, memory_order_relaxed);
+		err = request_file(r, &r->procs.proc[who.proc], &user[i]);
+		if (err)
+			return err;
+	}
+	note_sample(r, s);
+	r->procs.proc[who.proc].sample_cnt++;
+	err = vp_stacks_count(&r->stacks, at, n, &who, r->max_stack_bytes);
+	if (err == -ENOSPC) {
+		r->stacks_full_cnt++;
+		err = 0;
+	}
+	if (!err && r->perfdata)
+		err = vp_perfdata_sample(r->perfdata, s);
+	return err;
+}
+
+static int on_exec(void *ctx, const struct vp_rec_exec *rec)
+{
+	struct vp_recording *r = ctx;
+
+	return r->perfdata ? vp_perfdata_exec(r->perfdata, rec) : 0;
+}
+
+static int on_fork(void *ctx, const struct vp_rec_fork *rec)
+{
+	struct vp_recording *r = ctx;
+
+	return r->perfdata ? vp_perfdata_fork(r->perfdata, rec) : 0;
+}
+
+static int on_exit_rec(void *ctx, const struct vp_rec_exit *rec)
+{
+	struct vp_recording *r = ctx;
+
+	return r->perfdata ? vp_perfdata_exit(r->perfdata, rec) : 0;
+}
+
+static int on_inherit(void *ctx, const struct vp_rec_inherit *rec)
+{
+	struct vp_recording *r = ctx;
+	uint32_t to = vp_procs_get(&r->procs, &rec->proc), from = vp_procs_get(&r->procs, &rec->from);
+
+	if (to == VP_INDEX_NONE || from == VP_INDEX_NONE ||
+	    vp_process_inherit(&r->procs.proc[to], &r->procs.proc[from]))
+		return -ENOMEM;
+	return r->perfdata ? vp_perfdata_inherit(r->perfdata, rec) : 0;
+}
+
+const struct vp_record_ops vp_recording_ops = {
+	.mmap2 = on_mmap2,
+	.sample = on_sample,
+	.exec = on_exec,
+	.fork = on_fork,
+	.exit = on_exit_rec,
+	.inherit = on_inherit,
+};
+
+void vp_recording_free(struct vp_recording *r)
+{
+	vp_procs_free(&r->procs);
+	vp_files_free(&r->files);
+	vp_strings_free(&r->comms);
+	vp_stacks_free(&r->stacks);
+}
