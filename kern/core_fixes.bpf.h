@@ -114,14 +114,14 @@ struct vm_area_struct___anon_name {
 } __attribute__((preserve_access_index));
 
 /* Address of the name, NUL-terminated in kernel memory; NULL if none. */
-static __always_inline const char *vp_anon_name(const struct vm_area_struct *vma)
+static __always_inline const char *vp_anon_name(const struct vm_area_struct *vma, bool has_file)
 {
 	const struct vm_area_struct___anon_name *named = (const void *)vma;
 	const struct anon_vma_name___opt *name;
 
 	if (!bpf_core_field_exists(named->anon_name))
 		return NULL;
-	if (vma->vm_file && bpf_core_field_offset(named->anon_name) ==
+	if (has_file && bpf_core_field_offset(named->anon_name) ==
 				    bpf_core_field_offset(named->shared))
 		return NULL;
 	name = BPF_CORE_READ(named, anon_name);

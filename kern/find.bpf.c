@@ -41,21 +41,15 @@ struct vp_find_ctx {
 	bool full;
 };
 
-static __always_inline __u32 vp_find_name(struct vp_mmap2_buf *buf, struct vm_area_struct *vma)
+static __always_inline __u32 vp_find_name(struct vp_mmap2_buf *buf, const struct vp_vma *v,
+					  struct vm_area_struct *vma)
 {
-	long n;
-
-	if (!vma->vm_file)
-		return vp_set_nofile_name(buf, vma);
-	n = bpf_d_path(&vma->vm_file->f_path, buf->name, VP_PATH_MAX);
-	if (n > 0)
-		return (__u32)n - 1;
-	buf->rec.hdr.flags |= VP_MMAP2_F_NAME_CUT;
-	return vp_set_name(buf, "//toolong");
+	return v->file ? vp_set_path_name(buf, vma->vm_file) : vp_set_nofile_name(buf, v, vma);
 }
 
 /* True if the ring had no room. */
-static __always_inline bool vp_find_send(struct task_struct *task, struct vm_area_struct *vma)
+static __always_inline bool vp_find_send(struct task_struct *task, const struct vp_vma *v,
+					 struct vm_area_struct *vma)
 {
 	struct vp_mmap2_buf *buf;
 	__u32 zero = 0, size;
@@ -64,8 +58,8 @@ static __always_inline bool vp_find_send(struct task_struct *task, struct vm_are
 	if (!buf)
 		return false;
 	vp_fill_hdr(&buf->rec.hdr, VP_REC_MMAP2, 0);
-	vp_fill_mmap2(&buf->rec, task, vma);
-	size = vp_finish_mmap2(buf, vp_find_name(buf, vma));
+	vp_fill_mmap2(&buf->rec, task, v);
+	size = vp_finish_mmap2(buf, vp_find_name(buf, v, vma));
 	if (size > sizeof(*buf))
 		return false;
 	return bpf_ringbuf_output(&rb, buf, size, BPF_RB_NO_WAKEUP) != 0;
@@ -75,18 +69,20 @@ static long vp_found(struct task_struct *task, struct vm_area_struct *vma, void 
 {
 	struct vp_find_ctx *c = data;
 	struct vp_find *find = c->find;
+	struct vp_vma v;
 
-	if (vma->vm_start != vp_find_last_start) {
-		if (vp_find_send(task, vma)) {
+	vp_read_vma(&v, vma);
+	if (v.start != vp_find_last_start) {
+		if (vp_find_send(task, &v, vma)) {
 			c->full = true;
 			return 0;
 		}
-		vp_find_last_start = vma->vm_start;
+		vp_find_last_start = v.start;
 	}
-	find->start = vma->vm_start;
-	find->end = vma->vm_end;
-	find->pgoff = vma->vm_file ? vma->vm_pgoff << PAGE_SHIFT : 0;
-	find->verdict = vp_vma_verdict(vma);
+	find->start = v.start;
+	find->end = v.end;
+	find->pgoff = v.file ? v.pgoff : 0;
+	find->verdict = vp_vma_verdict(&v);
 	return 0;
 }
 

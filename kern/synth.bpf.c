@@ -91,31 +91,19 @@ static __always_inline bool vp_walk_wants(struct task_struct *task, struct vm_ar
 	return vp_speaks_for_mm(task);
 }
 
-/* Length of the name without NUL; sets the NAME_CUT flag. */
-static __always_inline __u32 vp_set_path_name(struct vp_mmap2_buf *buf, struct file *file)
+static __always_inline __u32 vp_set_vma_name(struct vp_mmap2_buf *buf, const struct vp_vma *v,
+					     struct vm_area_struct *vma)
 {
-	long n = bpf_d_path(&file->f_path, buf->name, VP_PATH_MAX);
-
-	if (n > 0)
-		return (__u32)n - 1;
-	vp_count(VP_CNT_NAME_CUT);
-	buf->rec.hdr.flags |= VP_MMAP2_F_NAME_CUT;
-	return vp_set_name(buf, "//toolong");
-}
-
-static __always_inline __u32 vp_set_vma_name(struct vp_mmap2_buf *buf, struct vm_area_struct *vma)
-{
-	struct file *file = vma->vm_file;
 	const char *given;
 
-	if (!file)
-		return vp_set_nofile_name(buf, vma);
-	given = vp_anon_name(vma);
+	if (!v->file)
+		return vp_set_nofile_name(buf, v, vma);
+	given = vp_anon_name(vma, true);
 	if (given) {
 		vp_set_name(buf, "[anon_shmem:");
 		return vp_set_given_name(buf, given, sizeof("[anon_shmem:") - 1);
 	}
-	return vp_set_path_name(buf, file);
+	return vp_set_path_name(buf, vma->vm_file);
 }
 
 /* 0, or 1 if the ring is full. */
@@ -164,6 +152,7 @@ int vp_walk(struct bpf_iter__task_vma *ctx)
 	struct vm_area_struct *vma = ctx->vma;
 	struct vp_mmap2_buf *buf;
 	__u32 zero = 0, size;
+	struct vp_vma v;
 
 	if (!task || !vma)
 		return 0;
@@ -176,9 +165,10 @@ int vp_walk(struct bpf_iter__task_vma *ctx)
 
 	vp_fill_hdr(&buf->rec.hdr, VP_REC_MMAP2, 0);
 	buf->rec.hdr.flags = VP_MMAP2_F_FROM_WALK;
-	vp_fill_mmap2(&buf->rec, task, vma);
+	vp_read_vma(&v, vma);
+	vp_fill_mmap2(&buf->rec, task, &v);
 	bpf_probe_read_kernel(buf->rec.comm, sizeof(buf->rec.comm), task->group_leader->comm);
-	size = vp_finish_mmap2(buf, vp_set_vma_name(buf, vma));
+	size = vp_finish_mmap2(buf, vp_set_vma_name(buf, &v, vma));
 	if (vp_walk_fills_table && buf->rec.verdict != VP_VERDICT_NOT_EXEC)
 		return vp_walk_enter(task, buf, size);
 	return vp_walk_send(buf, size);

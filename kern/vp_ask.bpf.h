@@ -36,16 +36,18 @@ static long vp_describe(struct task_struct *task, struct vm_area_struct *vma, vo
 	__u32 zero = 0, len;
 	struct vp_ask_buf *ask = bpf_map_lookup_elem(&ask_buf, &zero);
 	struct vp_mmap2_buf *buf;
+	struct vp_vma v;
 
 	if (!ask)
 		return 0;
 	buf = &ask->mmap2;
+	vp_read_vma(&v, vma);
 	vp_fill_hdr(&buf->rec.hdr, VP_REC_MMAP2, 0);
-	vp_fill_mmap2(&buf->rec, task, vma);
-	if (vma->vm_file)
-		len = vp_set_name_parts(buf, vma->vm_file);
+	vp_fill_mmap2(&buf->rec, task, &v);
+	if (v.file)
+		len = vp_set_name_parts(buf, v.file);
 	else
-		len = vp_set_nofile_name(buf, vma);
+		len = vp_set_nofile_name(buf, &v, vma);
 	vp_finish_mmap2(buf, len);
 	return 0;
 }

@@ -14,9 +14,13 @@ const volatile __u32 vp_pidns_inum = 0;
 
 #define VP_PIDNS_LEVEL_MAX 32 /* MAX_PID_NS_LEVEL */
 
-/* Number of pid in our namespace; 0 if it is not visible there. */
-static __always_inline __u32 vp_pid_number(struct pid *pid)
+/*
+ * Number in our namespace of the struct pid at this address; 0 if it is not visible there. A
+ * global function, whose argument can only be a number, so that its loop is verified once.
+ */
+__noinline int vp_pid_number(__u64 addr)
 {
+	struct pid *pid = (void *)addr;
 	__u32 level = BPF_CORE_READ(pid, level);
 
 	/* The innermost first: a namespace's own tasks are the common case. */
@@ -34,9 +38,9 @@ static __always_inline __u32 vp_pid_number(struct pid *pid)
 	return 0;
 }
 
-static __noinline __u32 vp_tid_in_ns(struct task_struct *task)
+static __always_inline __u32 vp_tid_in_ns(struct task_struct *task)
 {
-	return vp_pid_number(BPF_CORE_READ(task, thread_pid));
+	return vp_pid_number((__u64)BPF_CORE_READ(task, thread_pid));
 }
 
 static __always_inline __u32 vp_tid(struct task_struct *task)
@@ -66,14 +70,14 @@ static __always_inline void vp_fill_hdr(struct vp_rec_hdr *hdr, __u16 kind, __u3
 	hdr->ts_ns = bpf_ktime_get_ns();
 }
 
-static __always_inline void vp_fill_file_key(struct vp_file_key *key, struct file *file)
+static __always_inline void vp_fill_file_key(struct vp_file_key *key, const struct file *file)
 {
-	struct inode *inode = file->f_inode;
+	struct inode *inode = BPF_CORE_READ(file, f_inode);
 
-	key->ino = inode->i_ino;
+	key->ino = BPF_CORE_READ(inode, i_ino);
 	key->mtime_ns = vp_inode_mtime_ns(inode);
-	key->dev = inode->i_sb->s_dev;
-	key->ino_generation = inode->i_generation;
+	key->dev = BPF_CORE_READ(inode, i_sb, s_dev);
+	key->ino_generation = BPF_CORE_READ(inode, i_generation);
 }
 
 /* The small number of a file, the same for every process; VP_FILE_ID_NONE when out of room. */

@@ -23,6 +23,34 @@
 
 #define MM_CONTEXT_HAS_VSYSCALL 2 /* x86: 1 << 1 since 5.4 */
 
+/*
+ * What is needed of a VMA, read once. By bpf_probe_read_kernel, not by walking the BTF
+ * pointers: some verifiers look up a type by name, linearly, for each such load (6.18: a
+ * quarter of the start-up time).
+ */
+struct vp_vma {
+	__u64 start;
+	__u64 end;
+	__u64 pgoff; /* bytes, whatever is mapped */
+	__u64 flags;
+	struct mm_struct *mm;
+	struct file *file;
+	const struct vm_operations_struct *ops;
+	void *private_data;
+};
+
+static __always_inline void vp_read_vma(struct vp_vma *v, struct vm_area_struct *vma)
+{
+	v->start = BPF_CORE_READ(vma, vm_start);
+	v->end = BPF_CORE_READ(vma, vm_end);
+	v->pgoff = (__u64)BPF_CORE_READ(vma, vm_pgoff) << PAGE_SHIFT;
+	v->flags = BPF_CORE_READ(vma, vm_flags);
+	v->mm = BPF_CORE_READ(vma, vm_mm);
+	v->file = BPF_CORE_READ(vma, vm_file);
+	v->ops = BPF_CORE_READ(vma, vm_ops);
+	v->private_data = BPF_CORE_READ(vma, vm_private_data);
+}
+
 /* Longest component, so that a name can be read without knowing its length. */
 #define VP_NAME_MAX 256
 
@@ -33,20 +61,24 @@ struct vp_mmap2_buf {
 };
 
 /* Special mappings ([vdso], [vvar], [uprobes], …) have no file, but a name of their own. */
-static __always_inline bool vp_vma_is_special(struct vm_area_struct *vma)
+static __always_inline bool vp_vma_is_special(const struct vp_vma *v)
 {
-	return vma->vm_ops && vma->vm_ops->name && vma->vm_private_data;
+	const struct vm_operations_struct *ops = v->ops;
+
+	return ops && v->private_data && BPF_CORE_READ(ops, name);
 }
 
-static __always_inline __u16 vp_vma_verdict(struct vm_area_struct *vma)
+static __always_inline __u16 vp_vma_verdict(const struct vp_vma *v)
 {
-	if (!(vma->vm_flags & VM_EXEC))
+	struct mm_struct *mm = v->mm;
+
+	if (!(v->flags & VM_EXEC))
 		return VP_VERDICT_NOT_EXEC;
-	if (vma->vm_file)
+	if (v->file)
 		return VP_VERDICT_FILE;
-	if (vma->vm_start == (__u64)vma->vm_mm->context.vdso)
+	if (v->start == (__u64)BPF_CORE_READ(mm, context.vdso))
 		return VP_VERDICT_VDSO;
-	if (vp_vma_is_special(vma))
+	if (vp_vma_is_special(v))
 		return VP_VERDICT_SPECIAL;
 	return VP_VERDICT_ANON_EXEC;
 }
@@ -62,21 +94,19 @@ static __always_inline __u32 vp_vma_map_flags(__u64 vm_flags)
 	return flags;
 }
 
-static __always_inline void vp_fill_perf_mmap2(struct vp_perf_mmap2 *m, struct vm_area_struct *vma)
+static __always_inline void vp_fill_perf_mmap2(struct vp_perf_mmap2 *m, const struct vp_vma *v)
 {
-	__u64 vm_flags = vma->vm_flags;
-
 	m->type = VP_PERF_RECORD_MMAP2;
-	m->misc = VP_PERF_MISC_USER | (vm_flags & VM_EXEC ? 0 : VP_PERF_MISC_MMAP_DATA);
-	m->addr = vma->vm_start;
-	m->len = vma->vm_end - vma->vm_start;
-	m->pgoff = vma->vm_file ? vma->vm_pgoff << PAGE_SHIFT : 0;
+	m->misc = VP_PERF_MISC_USER | (v->flags & VM_EXEC ? 0 : VP_PERF_MISC_MMAP_DATA);
+	m->addr = v->start;
+	m->len = v->end - v->start;
+	m->pgoff = v->file ? v->pgoff : 0;
 	m->maj = 0;
 	m->min = 0;
 	m->ino = 0;
 	m->ino_generation = 0;
-	m->prot = vm_flags & (VM_READ | VM_WRITE | VM_EXEC);
-	m->flags = vp_vma_map_flags(vm_flags);
+	m->prot = v->flags & (VM_READ | VM_WRITE | VM_EXEC);
+	m->flags = vp_vma_map_flags(v->flags);
 }
 
 /* d_unlinked(): hashed nowhere and not a root. */
@@ -95,12 +125,12 @@ static __always_inline bool vp_path_is_nameless(const struct path *path)
 }
 
 /* The device and inode as user space sees them; sets the DELETED and NAME_LAYER flags. */
-static __always_inline void vp_fill_user_file(struct vp_rec_mmap2 *rec, struct file *file)
+static __always_inline void vp_fill_user_file(struct vp_rec_mmap2 *rec, const struct file *file)
 {
 	bool layer;
 	const struct path *path = vp_file_user_path(file, &layer);
 	struct dentry *dentry = BPF_CORE_READ(path, dentry);
-	struct inode *inode = layer ? BPF_CORE_READ(dentry, d_inode) : file->f_inode;
+	struct inode *inode = layer ? BPF_CORE_READ(dentry, d_inode) : BPF_CORE_READ(file, f_inode);
 	__u32 dev = BPF_CORE_READ(inode, i_sb, s_dev);
 
 	rec->perf.maj = VP_DEV_MAJOR(dev);
@@ -118,27 +148,27 @@ static __always_inline void vp_fill_user_file(struct vp_rec_mmap2 *rec, struct f
  * the name.
  */
 static __always_inline void vp_fill_mmap2(struct vp_rec_mmap2 *rec, struct task_struct *task,
-					  struct vm_area_struct *vma)
+					  const struct vp_vma *v)
 {
-	struct file *file = vma->vm_file;
-
-	vp_fill_proc_id(&rec->proc, task);
-	vp_fill_perf_mmap2(&rec->perf, vma);
-	rec->perf.pid = rec->proc.tgid;
-	rec->perf.tid = rec->proc.tgid;
-	rec->verdict = vp_vma_verdict(vma);
 #ifdef __TARGET_ARCH_x86
-	if (vma->vm_mm->context.flags & MM_CONTEXT_HAS_VSYSCALL)
+	struct mm_struct *mm = v->mm;
+
+	if (BPF_CORE_READ(mm, context.flags) & MM_CONTEXT_HAS_VSYSCALL)
 		rec->hdr.flags |= VP_MMAP2_F_VSYSCALL;
 #endif
-	if (!file) {
+	vp_fill_proc_id(&rec->proc, task);
+	vp_fill_perf_mmap2(&rec->perf, v);
+	rec->perf.pid = rec->proc.tgid;
+	rec->perf.tid = rec->proc.tgid;
+	rec->verdict = vp_vma_verdict(v);
+	if (!v->file) {
 		__builtin_memset(&rec->file, 0, sizeof(rec->file));
 		rec->file_id = VP_FILE_ID_NONE;
 		return;
 	}
-	vp_fill_file_key(&rec->file, file);
+	vp_fill_file_key(&rec->file, v->file);
 	rec->file_id = vp_file_id(&rec->file);
-	vp_fill_user_file(rec, file);
+	vp_fill_user_file(rec, v->file);
 }
 
 /* Sizes and pads a name of len bytes without its NUL; returns the size of the record. */
@@ -159,20 +189,22 @@ static __always_inline __u32 vp_finish_mmap2(struct vp_mmap2_buf *buf, __u32 len
 	return buf->rec.hdr.size;
 }
 
-static __always_inline bool vp_vma_is_heap(struct vm_area_struct *vma)
+static __always_inline bool vp_vma_is_heap(const struct vp_vma *v)
 {
-	struct mm_struct *mm = vma->vm_mm;
+	struct mm_struct *mm = v->mm;
+	__u64 brk = BPF_CORE_READ(mm, brk), start_brk = BPF_CORE_READ(mm, start_brk);
 
 	if (vp_touching_is_heap())
-		return vma->vm_start <= mm->brk && vma->vm_end >= mm->start_brk;
-	return vma->vm_start < mm->brk && vma->vm_end > mm->start_brk;
+		return v->start <= brk && v->end >= start_brk;
+	return v->start < brk && v->end > start_brk;
 }
 
-static __always_inline bool vp_vma_is_stack(struct vm_area_struct *vma)
+static __always_inline bool vp_vma_is_stack(const struct vp_vma *v)
 {
-	__u64 start_stack = vma->vm_mm->start_stack;
+	struct mm_struct *mm = v->mm;
+	__u64 start_stack = BPF_CORE_READ(mm, start_stack);
 
-	return vma->vm_start <= start_stack && vma->vm_end >= start_stack;
+	return v->start <= start_stack && v->end >= start_stack;
 }
 
 #define vp_set_name(buf, literal)                                                                  \
@@ -197,29 +229,44 @@ static __always_inline __u32 vp_set_given_name(struct vp_mmap2_buf *buf, const c
 }
 
 /* Name of memory without a file; returns its length without NUL. */
-static __always_inline __u32 vp_set_nofile_name(struct vp_mmap2_buf *buf,
+static __always_inline __u32 vp_set_nofile_name(struct vp_mmap2_buf *buf, const struct vp_vma *v,
 						struct vm_area_struct *vma)
 {
+	struct vm_special_mapping *special = v->private_data;
 	const char *given;
 
-	if (vp_vma_is_special(vma)) {
-		struct vm_special_mapping *special = vma->vm_private_data;
-		const char *name = BPF_CORE_READ(special, name);
-		long n = bpf_probe_read_kernel_str(buf->name, VP_NAME_MAX, name);
+	if (vp_vma_is_special(v)) {
+		long n = bpf_probe_read_kernel_str(buf->name, VP_NAME_MAX,
+						   BPF_CORE_READ(special, name));
 
 		if (n > 1)
 			return (__u32)n - 1;
 	}
-	if (vp_vma_is_heap(vma))
+	if (vp_vma_is_heap(v))
 		return vp_set_name(buf, "[heap]");
-	if (vp_vma_is_stack(vma))
+	if (vp_vma_is_stack(v))
 		return vp_set_name(buf, "[stack]");
-	given = vp_anon_name(vma);
+	given = vp_anon_name(vma, false);
 	if (given) {
 		vp_set_name(buf, "[anon:");
 		return vp_set_given_name(buf, given, sizeof("[anon:") - 1);
 	}
 	return vp_set_name(buf, "//anon");
+}
+
+/*
+ * The path by bpf_d_path, where that is allowed (iterators): as the reader sees it. Returns
+ * its length without NUL; sets the NAME_CUT flag.
+ */
+static __always_inline __u32 vp_set_path_name(struct vp_mmap2_buf *buf, struct file *file)
+{
+	long n = bpf_d_path(&file->f_path, buf->name, VP_PATH_MAX);
+
+	if (n > 0)
+		return (__u32)n - 1;
+	vp_count(VP_CNT_NAME_CUT);
+	buf->rec.hdr.flags |= VP_MMAP2_F_NAME_CUT;
+	return vp_set_name(buf, "//toolong");
 }
 
 struct vp_parts {
@@ -279,7 +326,8 @@ static long vp_parts_step(__u32 i, void *data)
  * the current task sees it, from its root. Not under rename_lock: a rename at this very
  * moment can mix old and new components. Returns the length without the last NUL.
  */
-static __always_inline __u32 vp_set_name_parts(struct vp_mmap2_buf *buf, struct file *file)
+static __always_inline __u32 vp_set_name_parts(struct vp_mmap2_buf *buf,
+						const struct file *file)
 {
 	struct task_struct *current = bpf_get_current_task_btf();
 	bool layer;

@@ -10,6 +10,8 @@
 #endif
 
 const char *vp_version = VP_VERSION;
+int vp_argc;
+char **vp_argv;
 
 static const char help[] =
 	"vmaprof: a sampling profiler that never reads /proc/PID/maps\n"
@@ -46,6 +48,8 @@ static int is_any(const char *arg, const char *a, const char *b, const char *c)
 
 int main(int argc, char **argv)
 {
+	vp_argc = argc;
+	vp_argv = argv;
 	if (argc < 2 || is_any(argv[1], "--help", "-h", "help")) {
 		fputs(help, stdout);
 		return VP_EXIT_OK;

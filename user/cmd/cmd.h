@@ -8,7 +8,9 @@ int cmd_maps(int argc, char **argv);
 int cmd_find(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 
-/* Set by main, from the build. */
+/* Set by main: the build's version, and the whole command line, for the outputs' headers. */
 extern const char *vp_version;
+extern int vp_argc;
+extern char **vp_argv;
 
 #endif

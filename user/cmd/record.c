@@ -253,7 +253,6 @@ static int prepare_command(struct run *r, bool tracking, struct vp_err *e)
 static int walk(struct run *r, struct vp_err *e)
 {
 	const struct vp_record_args *a = &r->args;
-	struct vp_pids owners = {0};
 	int err = 0;
 
 	if (a->command)
@@ -267,7 +266,6 @@ static int walk(struct run *r, struct vp_err *e)
 		if (!vp_procinfo_read(a->tids.pid[i], &info))
 			err = vp_session_walk(r->session, &info.tgid, 1, e);
 	}
-	vp_pids_free(&owners);
 	return err;
 }
 
@@ -351,17 +349,20 @@ static int wait_for_end(struct run *r, struct vp_err *e)
 
 static int stop(struct run *r, struct vp_err *e)
 {
-	int err = vp_session_stop(r->session);
+	int err;
 
 	r->meta.meta.duration_ns = now_ns() - r->start_ns;
+	err = vp_session_stop(r->session);
 	r->meta.meta.first_ns = r->recording.first_ns;
 	r->meta.meta.last_ns = r->recording.last_ns;
 	vp_session_counters(r->session, r->counters);
 	r->meta.meta.lost_cnt = vp_summary_lost(r->counters);
 	vp_file_worker_wait(r->worker);
-	if (err == -EIO || err == -ENOSPC)
-		return vp_err_set(e, err, "%s: %s (is the disk full?)", r->args.output,
-				  strerror(-err));
+	if (err == -EIO && r->perfdata) {
+		vp_outfile_commit(r->out, &r->out_bytes, e);
+		r->out = NULL;
+		return err;
+	}
 	return err ? vp_err_set(e, err, "keeping the samples: %s", strerror(-err)) : 0;
 }
 
@@ -449,9 +450,9 @@ static int finish(struct run *r, struct vp_err *e)
 	if (err)
 		return vp_err_set(e, err, "naming the frames: %s", strerror(-err));
 	err = write_output(r);
-	if (err)
-		return vp_err_set(e, err, "%s: %s (is the disk full?)", r->args.output,
-				  strerror(-err));
+	/* A stream's -EIO does not say why: committing, which fails then, does. */
+	if (err && err != -EIO)
+		return vp_err_set(e, err, "%s: %s", r->args.output, strerror(-err));
 	err = vp_outfile_commit(r->out, &r->out_bytes, e);
 	r->out = NULL;
 	return err;
@@ -547,7 +548,7 @@ int cmd_record(int argc, char **argv)
 		return ret < 0 ? VP_EXIT_OK : ret;
 	}
 	vp_loader_capture_messages(false);
-	vp_run_meta_fill(&r.meta, argc, argv);
+	vp_run_meta_fill(&r.meta);
 	if (record(&r, &e))
 		ret = vp_fail("record", &e);
 	report_child(&r);

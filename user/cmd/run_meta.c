@@ -29,7 +29,7 @@ static void read_cpu_desc(char *buf, size_t size)
 		fclose(f);
 }
 
-void vp_run_meta_fill(struct vp_run_meta *m, int argc, char **argv)
+void vp_run_meta_fill(struct vp_run_meta *m)
 {
 	uname(&m->uts);
 	read_cpu_desc(m->cpu_desc, sizeof(m->cpu_desc));
@@ -40,8 +40,8 @@ void vp_run_meta_fill(struct vp_run_meta *m, int argc, char **argv)
 		.arch = m->uts.machine,
 		.cpu_desc = m->cpu_desc,
 		.target = m->target,
-		.argc = argc,
-		.argv = argv,
+		.argc = vp_argc,
+		.argv = vp_argv,
 		.cpus_online = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN),
 		.cpus_available = (uint32_t)sysconf(_SC_NPROCESSORS_CONF),
 		.total_mem_kb = (uint64_t)sysconf(_SC_PHYS_PAGES) *

@@ -14,7 +14,7 @@ struct vp_run_meta {
 	char target[256];
 };
 
-/* Fills what is known before sampling; argv is borrowed. */
-void vp_run_meta_fill(struct vp_run_meta *m, int argc, char **argv);
+/* Fills what is known before sampling. */
+void vp_run_meta_fill(struct vp_run_meta *m);
 
 #endif

@@ -176,47 +176,47 @@ static void print_next(FILE *f, const char *output)
 		fprintf(f, "next: open %s in a browser\n", output);
 }
 
-static size_t count_threads(const struct vp_recording *r)
+static int by_number(const void *a, const void *b)
 {
-	struct vp_index seen = {0};
-	size_t n = 0;
+	uint32_t na = *(const uint32_t *)a, nb = *(const uint32_t *)b;
 
-	for (size_t i = 0; i < r->stacks.tally_cnt; i++) {
-		uint64_t hash = vp_hash(0, &r->stacks.tally[i].tid, sizeof(uint32_t));
-		bool known = false;
-
-		for (size_t j = 0; seen.cap && !known; j++) {
-			const struct vp_index_slot *slot =
-				&seen.slots[(hash + j) & (seen.cap - 1)];
-
-			if (slot->item == VP_INDEX_NONE)
-				break;
-			known = slot->hash == hash;
-		}
-		if (!known && !vp_index_add(&seen, hash, (uint32_t)n))
-			n++;
-	}
-	vp_index_free(&seen);
-	return n;
+	return (na > nb) - (na < nb);
 }
 
-static size_t count_sampled_processes(const struct vp_recording *r)
+static size_t count_distinct(uint32_t *numbers, size_t cnt)
 {
-	size_t n = 0;
+	size_t distinct = 0;
 
-	for (size_t i = 0; i < r->procs.cnt; i++)
-		n += r->procs.proc[i].sample_cnt != 0;
-	return n;
+	qsort(numbers, cnt, sizeof(*numbers), by_number);
+	for (size_t i = 0; i < cnt; i++)
+		distinct += i == 0 || numbers[i] != numbers[i - 1];
+	return distinct;
+}
+
+static void print_counts(FILE *f, const struct vp_summary *s)
+{
+	const struct vp_recording *r = s->recording;
+	size_t cnt = r->stacks.tally_cnt, processes, threads;
+	uint32_t *numbers = malloc((cnt + 1) * sizeof(*numbers));
+
+	if (!numbers)
+		return;
+	for (size_t i = 0; i < cnt; i++)
+		numbers[i] = r->procs.proc[r->stacks.tally[i].proc].id.tgid;
+	processes = count_distinct(numbers, cnt);
+	for (size_t i = 0; i < cnt; i++)
+		numbers[i] = r->stacks.tally[i].tid;
+	threads = count_distinct(numbers, cnt);
+	free(numbers);
+	fprintf(f, "%" PRIu64 " samples in %.1f s, %zu process%s, %zu thread%s, %" PRIu64 " lost\n",
+		(uint64_t)r->sample_cnt, (double)s->built->report.meta->duration_ns / 1e9, processes,
+		processes == 1 ? "" : "es", threads, threads == 1 ? "" : "s",
+		vp_summary_lost(s->counters));
 }
 
 void vp_summary_print(FILE *f, const struct vp_summary *s)
 {
-	const struct vp_report *r = &s->built->report;
-
-	fprintf(f, "%" PRIu64 " samples in %.1f s, %zu processes, %zu threads, %" PRIu64 " lost\n",
-		(uint64_t)s->recording->sample_cnt, (double)r->meta->duration_ns / 1e9,
-		count_sampled_processes(s->recording), count_threads(s->recording),
-		vp_summary_lost(s->counters));
+	print_counts(f, s);
 	print_losses(f, s);
 	print_ends(f, s);
 	print_nameless(f, s);
@@ -224,7 +224,7 @@ void vp_summary_print(FILE *f, const struct vp_summary *s)
 		fputs("kernel functions have no names: kernel.kptr_restrict hides them "
 		      "(sysctl kernel.kptr_restrict=0, or run as root)\n",
 		      f);
-	print_hottest(f, r);
+	print_hottest(f, &s->built->report);
 	print_self(f, s);
 	if (strcmp(s->output, "-"))
 		fprintf(f, "wrote %s (%" PRIu64 " kB)\n", s->output,

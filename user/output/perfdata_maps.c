@@ -159,10 +159,9 @@ static struct pd_proc *first_unpinned(struct pd_age *list)
 /* Forgets processes until want more bytes fit; false if even all of them are not enough. */
 static bool make_room(struct pd_maps *m, uint64_t want)
 {
-	struct pd_proc *p;
-
 	while (m->bytes + want > m->max_bytes) {
-		p = first_unpinned(&m->exited);
+		struct pd_proc *p = first_unpinned(&m->exited);
+
 		if (!p) {
 			p = first_unpinned(&m->living);
 			if (!p)
@@ -366,14 +365,22 @@ struct pd_maps *pd_maps_new(uint64_t max_bytes)
 	return m;
 }
 
+static void free_all(struct pd_maps *m, struct pd_age *list)
+{
+	struct pd_proc *p, *next;
+
+	for (p = TAILQ_FIRST(list); p; p = next) {
+		next = TAILQ_NEXT(p, age);
+		proc_free(m, p);
+	}
+}
+
 void pd_maps_free(struct pd_maps *m)
 {
 	if (!m)
 		return;
-	while (!TAILQ_EMPTY(&m->living))
-		proc_free(m, TAILQ_FIRST(&m->living));
-	while (!TAILQ_EMPTY(&m->exited))
-		proc_free(m, TAILQ_FIRST(&m->exited));
+	free_all(m, &m->living);
+	free_all(m, &m->exited);
 	free(m);
 }
 

@@ -337,11 +337,11 @@ static void inherit_comm(struct vp_perfdata *w, const struct vp_rec_fork *rec,
 int vp_perfdata_fork(struct vp_perfdata *w, const struct vp_rec_fork *rec)
 {
 	struct pd_origin o = {rec->child.tgid, rec->child_tid, rec->hdr.cpu, rec->hdr.ts_ns};
-	struct pd_proc *p;
 
 	inherit_comm(w, rec, pd_comms_find_any(w->comms, rec->parent_tid));
 	if (rec->child.tgid != rec->parent_tgid) {
-		p = pd_maps_get(w->maps, &rec->child);
+		struct pd_proc *p = pd_maps_get(w->maps, &rec->child);
+
 		if (p)
 			p->born = true;
 	}

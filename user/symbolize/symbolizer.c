@@ -288,7 +288,7 @@ static int name_hit(struct vp_symbolizer *s, uint32_t serial, const struct symta
 	out->source = hit->source;
 	out->name = ptr_map_get(&s->names, key);
 	if (!out->name)
-		raw = strdup(hit->name);
+		raw = strndup(hit->name, SYMTAB_NAME_MAX_BYTES);
 	pthread_rwlock_unlock(&s->lock);
 
 	if (raw)

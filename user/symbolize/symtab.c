@@ -383,17 +383,14 @@ static int put_name(struct symtab_builder *b, struct item *it)
 {
 	size_t len, at = b->t->names_size;
 
+	if (it->strings == b->adopted)
+		it->out_name = it->name;
 	if (it->out_name != NAME_NONE)
 		return 0;
 
 	const char *name = item_name(b, it, &len);
 	if (!name)
 		return -EFBIG;
-	if (it->strings == b->adopted) {
-		b->t->names[it->name + len] = '\0'; /* where a version or the table ended it */
-		it->out_name = it->name;
-		return 0;
-	}
 	it->out_name = (uint32_t)at;
 	return copy_name(b, name, len);
 }
@@ -553,6 +550,23 @@ static void shrink_table(struct symtab *t)
 	t->names = shrunk(t->names, t->names_size);
 }
 
+/* Cuts all versions in one pass over the strings: names are not looked at one by one. */
+static void take_adopted(struct symtab_builder *b)
+{
+	const struct symtab_strings *s = &b->strings[b->adopted];
+	char *base = b->adopted_base, *end = base + s->size, *p = base;
+
+	*end = '\0';
+	while (s->cut_version && p < end && (p = memchr(p, '@', (size_t)(end - p)))) {
+		if (p > base && p[-1])
+			*p = '\0';
+		p++;
+	}
+	b->t->names = base;
+	b->t->names_size = b->names_cap = s->size + 1;
+	b->adopted_base = NULL;
+}
+
 int symtab_builder_finish(struct symtab_builder *b, struct symtab **out)
 {
 	struct symtab *t = b->t = calloc(1, sizeof(*b->t));
@@ -560,11 +574,8 @@ int symtab_builder_finish(struct symtab_builder *b, struct symtab **out)
 	if (!t)
 		return -ENOMEM;
 	t->base = b->base;
-	if (b->adopted >= 0) {
-		t->names = b->adopted_base;
-		t->names_size = b->names_cap = b->strings[b->adopted].size + 1;
-		b->adopted_base = NULL;
-	}
+	if (b->adopted >= 0)
+		take_adopted(b);
 	if (b->cnt) {
 		int err = sort_items(b);
 

@@ -23,7 +23,10 @@
 struct symtab;
 struct symtab_builder;
 
-/* A name is cut there. Real C++ names of 64 KB exist; nobody reads them. */
+/*
+ * Names are cut there, but for adopted ones, which the reader of a hit has to cut. Real
+ * C++ names of 64 KB exist; nobody reads them.
+ */
 #define SYMTAB_NAME_MAX_BYTES 65535
 
 /* How much a symbol is preferred among those at one start, best last. */
