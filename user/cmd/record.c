@@ -19,6 +19,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -334,11 +336,39 @@ static void show_progress(void *ctx)
 			0.0);
 }
 
+/* The temporary file, for the handler. */
+static char *volatile abort_path;
+
+/* A second Ctrl-C, while the result is being written: no half file is left. */
+static void abort_now(int sig)
+{
+	if (abort_path)
+		unlink(abort_path);
+	_exit(128 + sig);
+}
+
+static int allow_abort(struct run *r, struct vp_err *e)
+{
+	const char *path = vp_outfile_temporary(r->out);
+	struct sigaction act = {.sa_handler = abort_now};
+
+	if (path) {
+		abort_path = strdup(path);
+		if (!abort_path)
+			return vp_err_set(e, -ENOMEM, "out of memory");
+	}
+	sigaction(SIGINT, &act, NULL);
+	sigaction(SIGTERM, &act, NULL);
+	return 0;
+}
+
 static int wait_for_end(struct run *r, struct vp_err *e)
 {
 	bool show = !r->args.quiet && isatty(STDERR_FILENO);
 	int err = watch_targets(r, e);
 
+	if (!err)
+		err = allow_abort(r, e);
 	if (err)
 		return err;
 	err = vp_waiter_wait(r->waiter, r->args.duration_ns, show ? show_progress : NULL, r);

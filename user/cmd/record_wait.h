@@ -22,8 +22,9 @@ const sigset_t *vp_waiter_old_mask(const struct vp_waiter *w);
 int vp_waiter_watch(struct vp_waiter *w, pid_t pid);
 
 /*
- * Until SIGINT, SIGTERM, duration_ns (0: no limit) or the end of all watched processes. tick, if not NULL, is
- * called every second. Afterwards the signals have their default action again, so a second Ctrl-C aborts.
+ * Until SIGINT, SIGTERM, duration_ns (0: no limit) or the end of all watched processes. tick,
+ * if not NULL, is called every second. Afterwards the signals are delivered again: a second
+ * Ctrl-C is the caller's to handle.
  */
 int vp_waiter_wait(struct vp_waiter *w, uint64_t duration_ns, void (*tick)(void *ctx), void *ctx);
 

@@ -28,12 +28,14 @@ uint32_t vp_procs_get(struct vp_procs *p, const struct vp_proc_id *id)
 
 int vp_process_add_xmap(struct vp_process *proc, const struct vp_xmap *x)
 {
-	int err = vp_array_room((void **)&proc->xmaps, &proc->xmap_cap, proc->xmap_cnt, 1,
-				sizeof(*x));
+	const struct vp_xmap *known = vp_process_find(proc, x->start);
 
-	if (!err)
-		proc->xmaps[proc->xmap_cnt++] = *x;
-	return err;
+	if (known && !memcmp(known, x, sizeof(*x)))
+		return 0;
+	if (vp_array_room((void **)&proc->xmaps, &proc->xmap_cap, proc->xmap_cnt, 1, sizeof(*x)))
+		return -ENOMEM;
+	proc->xmaps[proc->xmap_cnt++] = *x;
+	return 1;
 }
 
 int vp_process_inherit(struct vp_process *proc, const struct vp_process *from)

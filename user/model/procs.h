@@ -26,7 +26,10 @@ struct vp_procs {
 /* Number of the life, added if new; VP_INDEX_NONE: out of memory. */
 uint32_t vp_procs_get(struct vp_procs *p, const struct vp_proc_id *id);
 
-/* 0 or -ENOMEM. */
+/*
+ * 1 if it is new, 0 if it is what is known at that address already (a process whose table in
+ * the kernel is full reports its mappings again and again), -ENOMEM.
+ */
 int vp_process_add_xmap(struct vp_process *proc, const struct vp_xmap *x);
 
 /* proc gets a copy of all that is known of from's mappings. 0 or -ENOMEM. */

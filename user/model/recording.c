@@ -14,9 +14,14 @@ static int on_mmap2(void *ctx, const struct vp_mmap2 *m)
 		.verdict = m->rec.verdict,
 	};
 	uint32_t proc = vp_procs_get(&r->procs, &m->rec.proc);
+	int new;
 
-	if (proc == VP_INDEX_NONE || vp_process_add_xmap(&r->procs.proc[proc], &x) ||
-	    vp_files_add(&r->files, m))
+	if (proc == VP_INDEX_NONE)
+		return -ENOMEM;
+	new = vp_process_add_xmap(&r->procs.proc[proc], &x);
+	if (new <= 0)
+		return new;
+	if (vp_files_add(&r->files, m))
 		return -ENOMEM;
 	return r->perfdata ? vp_perfdata_mmap2(r->perfdata, &m->rec) : 0;
 }

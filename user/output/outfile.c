@@ -253,6 +253,11 @@ FILE *vp_outfile_stream(struct vp_outfile *o)
 	return o->f;
 }
 
+const char *vp_outfile_temporary(const struct vp_outfile *o)
+{
+	return o->tmp;
+}
+
 /* stdio keeps only the fact of an earlier write error, not its errno. */
 static int guess_write_error(FILE *f)
 {

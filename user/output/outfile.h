@@ -22,6 +22,9 @@ int vp_outfile_open(struct vp_outfile **out, const char *path, struct vp_err *e)
 /* Borrowed, valid until commit or abort. Seekable unless the output is not a regular file. */
 FILE *vp_outfile_stream(struct vp_outfile *o);
 
+/* What an abrupt end has to remove; NULL: nothing. Borrowed, valid until commit or abort. */
+const char *vp_outfile_temporary(const struct vp_outfile *o);
+
 /*
  * Flushes, checks for write errors, keeps the old file as NAME.old, renames, frees o. On
  * failure the temporary file is removed, an older file is where it was, and e says why.

@@ -21,15 +21,10 @@
 /* Modules are within this distance of the kernel's text: calls must reach. */
 #define REACH_BYTES (1ULL << 31)
 
-struct module {
-	char *name;
-	uint64_t last; /* highest address of a function */
-};
-
 struct parser {
 	struct symtab_entry *entries;
 	size_t entry_cnt, entry_cap;
-	struct module *modules;
+	struct kallsyms_module *modules;
 	size_t module_cnt, module_cap;
 	size_t module; /* of the last line: lines of a module follow each other */
 	size_t line_cnt, address_cnt, name_cnt;
@@ -143,14 +138,14 @@ static int find_module(struct parser *p, const char *name)
 		return -EFBIG;
 	if (p->module_cnt == p->module_cap) {
 		size_t cap = p->module_cap ? p->module_cap * 2 : 16;
-		struct module *m = realloc(p->modules, cap * sizeof(*m));
+		struct kallsyms_module *m = realloc(p->modules, cap * sizeof(*m));
 
 		if (!m)
 			return -ENOMEM;
 		p->modules = m;
 		p->module_cap = cap;
 	}
-	p->modules[p->module_cnt] = (struct module){.name = strdup(name)};
+	p->modules[p->module_cnt] = (struct kallsyms_module){.name = strdup(name)};
 	if (!p->modules[p->module_cnt].name)
 		return -ENOMEM;
 	p->module = p->module_cnt++;
@@ -222,7 +217,7 @@ static int put_entry(struct parser *p, const struct line *l, const char *text)
 		.tag = (uint16_t)p->module,
 	};
 	if (function) {
-		struct module *m = &p->modules[p->module];
+		struct kallsyms_module *m = &p->modules[p->module];
 
 		p->name_cnt++;
 		m->last = l->addr > m->last ? l->addr : m->last;
@@ -266,7 +261,7 @@ static int parse_text(struct parser *p, char *text, size_t len)
 /* See LAST_MAX_BYTES. */
 static uint64_t entry_limit(const struct parser *p, const struct symtab_entry *e)
 {
-	const struct module *m = &p->modules[e->tag];
+	const struct kallsyms_module *m = &p->modules[e->tag];
 	uint64_t last = e->boundary || !strcmp(m->name, "[bpf]") ? e->start : m->last;
 
 	return last > UINT64_MAX - LAST_MAX_BYTES ? UINT64_MAX : last + LAST_MAX_BYTES;
@@ -309,19 +304,6 @@ static enum vp_sym_reason text_reason(const struct parser *p)
 	return p->name_cnt ? VP_SYM_OK : VP_SYM_NO_SYMBOLS;
 }
 
-/* Takes the modules' names over from p. */
-static int take_modules(struct kallsyms *k, struct parser *p)
-{
-	k->modules = calloc(p->module_cnt, sizeof(*k->modules));
-	if (!k->modules)
-		return -ENOMEM;
-	for (; k->module_cnt < p->module_cnt; k->module_cnt++) {
-		k->modules[k->module_cnt] = p->modules[k->module_cnt].name;
-		p->modules[k->module_cnt].name = NULL;
-	}
-	return 0;
-}
-
 static int read_symbols(struct kallsyms *k, char *text, size_t len)
 {
 	struct parser p = {.lowest = UINT64_MAX};
@@ -330,14 +312,10 @@ static int read_symbols(struct kallsyms *k, char *text, size_t len)
 	k->reason = text_reason(&p);
 	k->stext = p.text ? p.text : p.stext;
 	k->etext = p.etext;
+	k->modules = p.modules;
+	k->module_cnt = p.module_cnt;
 	if (!err && k->reason == VP_SYM_OK)
 		err = build_table(&p, text, len, &k->table);
-	if (!err && k->table)
-		err = take_modules(k, &p);
-
-	for (size_t i = 0; i < p.module_cnt; i++)
-		free(p.modules[i].name);
-	free(p.modules);
 	free(p.entries);
 	return err;
 }
@@ -354,17 +332,13 @@ int kallsyms_read(struct kallsyms **out, const char *path)
 	int err = read_text(path, &text, &len);
 	if (!err)
 		err = read_symbols(k, text, len);
-	else if (err != -ENOMEM && err != -EFBIG)
-		err = 0, k->reason = VP_SYM_CANNOT_OPEN;
 	free(text);
-	if (err == -EFBIG) {
-		k->reason = VP_SYM_OVER_LIMIT;
-		err = 0;
-	}
-	if (err) {
+	if (err == -ENOMEM) {
 		kallsyms_free(k);
 		return err;
 	}
+	if (err)
+		k->reason = err == -EFBIG ? VP_SYM_OVER_LIMIT : VP_SYM_CANNOT_OPEN;
 	*out = k;
 	return 0;
 }
@@ -375,7 +349,7 @@ void kallsyms_free(struct kallsyms *k)
 		return;
 	symtab_free(k->table);
 	for (size_t i = 0; i < k->module_cnt; i++)
-		free(k->modules[i]);
+		free(k->modules[i].name);
 	free(k->modules);
 	free(k);
 }

@@ -6,9 +6,14 @@
 #include "symbolizer.h"
 #include "symtab.h"
 
+struct kallsyms_module {
+	char *name;    /* "[kernel]", "[nf_tables]", "[bpf]" … */
+	uint64_t last; /* highest address of a function */
+};
+
 struct kallsyms {
 	struct symtab *table; /* tag of a hit: index into modules; NULL unless VP_SYM_OK */
-	char **modules;	      /* "[kernel]", "[nf_tables]", "[bpf]" … */
+	struct kallsyms_module *modules;
 	size_t module_cnt;
 	uint64_t stext, etext;	   /* 0: not found */
 	enum vp_sym_reason reason; /* OK, CANNOT_OPEN, HIDDEN, NO_SYMBOLS or OVER_LIMIT */

@@ -53,7 +53,7 @@ static int map_grow(struct ptr_map *m)
 
 int ptr_map_put(struct ptr_map *m, uint64_t key, void *value)
 {
-	if ((m->cnt + 1) * 4 > (m->slots ? m->mask + 1 : 0) * 3 && map_grow(m))
+	if ((!m->slots || (m->cnt + 1) * 4 > (m->mask + 1) * 3) && map_grow(m))
 		return -ENOMEM;
 
 	struct ptr_map_slot *slot = map_slot(m, key);
@@ -114,7 +114,7 @@ static int set_grow(struct string_set *set)
 
 const char *string_set_intern(struct string_set *set, const char *s)
 {
-	if ((set->cnt + 1) * 4 > (set->slots ? set->mask + 1 : 0) * 3 && set_grow(set))
+	if ((!set->slots || (set->cnt + 1) * 4 > (set->mask + 1) * 3) && set_grow(set))
 		return NULL;
 
 	char **slot = set_slot(set, s);

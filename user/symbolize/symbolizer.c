@@ -364,7 +364,7 @@ static const char **intern_modules(struct vp_symbolizer *s, const struct kallsym
 	const char **modules = calloc(k->module_cnt + 1, sizeof(*modules));
 
 	for (size_t i = 0; modules && i < k->module_cnt; i++) {
-		modules[i] = string_set_intern(&s->strings, k->modules[i]);
+		modules[i] = string_set_intern(&s->strings, k->modules[i].name);
 		if (!modules[i]) {
 			free(modules);
 			return NULL;
@@ -424,16 +424,23 @@ static void lock_kernel(struct vp_symbolizer *s)
 	pthread_rwlock_rdlock(&s->lock);
 }
 
+static enum vp_sym_reason find_in_kernel(const struct kallsyms *k, uint64_t addr,
+					 struct symtab_hit *hit)
+{
+	if (!k)
+		return VP_SYM_NOT_LOADED; /* no memory */
+	if (k->reason != VP_SYM_OK)
+		return k->reason;
+	return symtab_find(k->table, addr, hit) ? VP_SYM_GAP : VP_SYM_OK;
+}
+
 int vp_symbolizer_kernel(struct vp_symbolizer *s, uint64_t addr, struct vp_symbol *out)
 {
 	struct symtab_hit hit;
 
-	*out = (struct vp_symbol){.reason = VP_SYM_NOT_LOADED};
+	*out = (struct vp_symbol){0};
 	lock_kernel(s);
-	if (s->kernel)
-		out->reason = s->kernel->reason;
-	if (out->reason == VP_SYM_OK && symtab_find(s->kernel->table, addr, &hit))
-		out->reason = VP_SYM_GAP;
+	out->reason = find_in_kernel(s->kernel, addr, &hit);
 	if (out->reason != VP_SYM_OK) {
 		pthread_rwlock_unlock(&s->lock);
 		return -ENOENT;

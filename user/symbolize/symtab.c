@@ -398,13 +398,14 @@ static int put_name(struct symtab_builder *b, struct item *it)
 static int grow_ranges(struct symtab_builder *b)
 {
 	struct symtab *t = b->t;
-	size_t starts_cap = b->ranges_cap, tags_cap = b->ranges_cap;
+	size_t starts_cap = b->ranges_cap;
 	uint32_t *starts = grow(t->starts, &starts_cap, t->cnt, sizeof(*t->starts));
 
 	if (!starts)
 		return -ENOMEM;
 	t->starts = starts;
 	if (b->has_tags) {
+		size_t tags_cap = b->ranges_cap;
 		uint16_t *tags = grow(t->tags, &tags_cap, t->cnt, sizeof(*t->tags));
 
 		if (!tags)
