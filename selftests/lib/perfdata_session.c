@@ -48,6 +48,7 @@ void pds_open_kernel(struct pds *s, uint64_t stext, uint64_t etext)
 		.proc = {.start_ns = 500, .tgid = PDS_TGID, .exec_id = 1},
 		.now_ns = 1000000000,
 		.comm = "worker",
+		.prot = 5,
 	};
 	strcpy(s->dir, "/tmp/vp-perfdata-XXXXXX");
 	cr_assert(ne(ptr, mkdtemp(s->dir), NULL));
@@ -114,7 +115,7 @@ void pds_map(struct pds *s, uint16_t flags, uint64_t start, uint64_t len, uint64
 		.pgoff = pgoff,
 		.maj = name[0] == '/' && name[1] != '/' ? 8 : 0,
 		.ino = name[0] == '/' && name[1] != '/' ? 77 : 0,
-		.prot = 5,
+		.prot = s->prot,
 		.flags = 2,
 	};
 	strcpy((char *)(rec + 1), name);

@@ -25,6 +25,7 @@ struct pds {
 	struct vp_proc_id proc;
 	uint64_t now_ns;
 	char comm[VP_COMM_LEN];
+	uint32_t prot; /* r-x */
 };
 
 /* Whether perf is there, for cr_skip. */

@@ -57,7 +57,7 @@ static void own_text(uint64_t *start, uint64_t *len, uint64_t *pgoff)
 	uint64_t end;
 	FILE *f = fopen("/proc/self/maps", "r");
 
-	*len = 0;
+	*start = *len = *pgoff = 0;
 	while (fgets(line, sizeof(line), f)) {
 		if (sscanf(line, "%lx-%lx r-xp %lx", start, &end, pgoff) == 3 && *start <= LEAF &&
 		    LEAF < end) {
@@ -511,12 +511,15 @@ PERF_TEST(late_samples_keep_their_time_and_comm)
 	pds_map_self(&s, VP_MMAP2_F_FROM_WALK);
 	s.now_ns = 600000000000;
 	pds_sample(&s, PDS_TGID + 1, 0, NULL, 0, (uint64_t[]){LEAF}, 1);
+	s.now_ns = 5000000000;
+	pds_sample(&s, PDS_TGID + 1, 0, NULL, 0, (uint64_t[]){LEAF}, 1);
 	s.now_ns = 3000000000;
 	strcpy(s.comm, "earlier");
 	pds_sample(&s, PDS_TGID + 1, 0, NULL, 0, (uint64_t[]){LEAF}, 1);
 	pds_close(&s);
 	text = pds_script(&s);
 	expect(text, "earlier 4200000/4200001 [001]     3.000000000: ", 1);
+	expect(text, "worker 4200000/4200001 [001]     5.000000000: ", 1);
 	expect(text, "worker 4200000/4200001 [001]   600.000000000: ", 1);
 	free(text);
 	pds_remove(&s);
@@ -633,6 +636,20 @@ PERF_TEST(inherited_mappings_are_written_again_and_pass_on)
 	expect(text, "worker 4200011/4200011 ", 1);
 	expect(text, " vp_perfdata_test_leaf+0x1 (", 1);
 	free(text);
+	pds_remove(&s);
+}
+
+Test(perfdata, data_mappings_are_written_but_not_inherited)
+{
+	struct pds s;
+
+	pds_open(&s);
+	pds_map(&s, 0, 0x10000, 0x1000, 0, "/code");
+	s.prot = 3;
+	pds_map(&s, 0, 0x20000, 0x1000, 0, "/data");
+	pds_inherit(&s, other_proc(10), s.proc);
+	pds_close(&s);
+	cr_expect(eq(int, pds_records(&s, PERF_RECORD_MMAP2, 0), 3));
 	pds_remove(&s);
 }
 

@@ -249,6 +249,44 @@ Test(symtab, a_string_table_need_not_end_with_a_nul)
 	symtab_free(t);
 }
 
+Test(symtab, adopted_strings_are_cut_at_versions_and_their_end)
+{
+	static const char text[] = "\0so_ver@@V2\0@odd\0end";
+	struct symtab_builder *b = symtab_builder_new(0);
+	char *own = malloc(sizeof(text)), other[] = "other";
+	struct symtab *t;
+
+	memcpy(own, text, sizeof(text) - 1);
+	own[sizeof(text) - 1] = 'x'; /* the byte to spare */
+	int i = symtab_builder_strings(b, &(struct symtab_strings){own, sizeof(text) - 1, 1, 1});
+	int k = symtab_builder_strings(b, &(struct symtab_strings){other, sizeof(other), 2, 0});
+	const struct symtab_entry entries[] = {
+		{.start = 1, .end = 2, .limit = 9, .name = 1, .strings = (uint8_t)i},
+		{.start = 2, .end = 3, .limit = 9, .name = 12, .strings = (uint8_t)i},
+		{.start = 3, .end = 4, .limit = 9, .name = 17, .strings = (uint8_t)i},
+		{.start = 4, .end = 5, .limit = 9, .name = 0, .strings = (uint8_t)k},
+	};
+	for (int n = 0; n < 4; n++)
+		cr_assert(zero(int, symtab_builder_add(b, &entries[n])));
+	symtab_builder_adopt(b, i);
+	cr_assert(zero(int, symtab_builder_finish(b, &t)));
+	symtab_builder_free(b);
+	EXPECT(t, 1, "so_ver");
+	EXPECT(t, 2, "@odd");
+	EXPECT(t, 3, "end");
+	EXPECT(t, 4, "other");
+	symtab_free(t);
+}
+
+Test(symtab, adopted_strings_are_freed_without_a_table)
+{
+	struct symtab_builder *b = symtab_builder_new(0);
+	char *own = calloc(1, 8);
+
+	symtab_builder_adopt(b, symtab_builder_strings(b, &(struct symtab_strings){own, 7, 1, 1}));
+	symtab_builder_free(b);
+}
+
 Test(symtab, a_name_beyond_reason_is_cut)
 {
 	size_t len = 4 * SYMTAB_NAME_MAX_BYTES;

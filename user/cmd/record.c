@@ -12,6 +12,7 @@
 #include "../util/child.h"
 #include "../util/procinfo.h"
 #include "record_args.h"
+#include "record_perfdata.h"
 #include "record_wait.h"
 #include "run_meta.h"
 #include "summary.h"
@@ -178,13 +179,12 @@ static int open_kernel_side(struct run *r, struct vp_err *e)
 /* Needs the event's name, so after the kernel side, but before its first record. */
 static int open_perfdata(struct run *r, struct vp_err *e)
 {
-	uint64_t stext = 0, etext = 0;
 	int err;
 
 	if (r->format != FORMAT_PERFDATA)
 		return 0;
-	vp_symbolizer_kernel_bounds(r->symbolizer, &stext, &etext);
-	err = vp_perfdata_new(&r->perfdata, vp_outfile_stream(r->out), &r->meta.meta, stext, etext);
+	err = vp_record_perfdata_new(&r->perfdata, vp_outfile_stream(r->out), &r->meta.meta,
+				     r->symbolizer);
 	if (err)
 		return vp_err_set(e, err, "%s: %s", r->args.output,
 				  err == -ESPIPE ? "a .data file cannot be written to a pipe" :
@@ -410,49 +410,6 @@ static int fail_empty(const struct run *r, struct vp_err *e)
 			  r->meta.target);
 }
 
-static void add_build_ids(struct run *r)
-{
-	const struct vp_files *files = &r->recording.files;
-
-	for (uint32_t id = 0; id < files->cnt; id++) {
-		const struct vp_file *f = vp_files_get(files, id);
-		struct vp_file_info info;
-
-		if (!f || !f->requested || vp_symbolizer_file_info(r->symbolizer, id, &info))
-			continue;
-		if (info.build_id_len)
-			vp_perfdata_add_build_id(r->perfdata, f->name, info.build_id,
-						 info.build_id_len, 0);
-	}
-}
-
-/* The kernel's own build id: an ELF note (owner "GNU", type 3) in /sys/kernel/notes. */
-static void add_kernel_build_id(struct run *r)
-{
-	uint8_t notes[4096];
-	int fd = open("/sys/kernel/notes", O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? 0 : read(fd, notes, sizeof(notes));
-
-	if (fd >= 0)
-		close(fd);
-	for (size_t pos = 0; n > 0 && pos + 12 <= (size_t)n;) {
-		uint32_t h[3]; /* name size, descriptor size, type */
-		size_t name = pos + sizeof(h), desc;
-
-		memcpy(h, notes + pos, sizeof(h));
-		desc = name + ((h[0] + 3) & ~3U);
-		if (h[0] > sizeof(notes) || h[1] > sizeof(notes) || desc + h[1] > (size_t)n)
-			return;
-		if (h[2] == 3 && h[0] == 4 && !memcmp(notes + name, "GNU", 4) && h[1] &&
-		    h[1] <= VP_BUILD_ID_MAX) {
-			vp_perfdata_add_build_id(r->perfdata, "[kernel.kallsyms]", notes + desc,
-						 (uint8_t)h[1], 1);
-			return;
-		}
-		pos = desc + ((h[1] + 3) & ~3U);
-	}
-}
-
 static int write_output(struct run *r)
 {
 	FILE *f = vp_outfile_stream(r->out);
@@ -463,9 +420,8 @@ static int write_output(struct run *r)
 	case FORMAT_HTML:
 		return vp_write_html(f, &r->built.report);
 	case FORMAT_PERFDATA:
-		add_build_ids(r);
-		add_kernel_build_id(r);
-		return vp_perfdata_finish(r->perfdata, &r->meta.meta);
+		return vp_record_perfdata_finish(r->perfdata, &r->meta.meta, &r->recording.files,
+						 r->symbolizer);
 	}
 	return -EINVAL;
 }
@@ -512,13 +468,23 @@ static void summarize(struct run *r)
 		vp_summary_print(stderr, &s);
 }
 
-/* How the command ended is its own business, but a crash is worth a line. */
-static void report_child(struct run *r)
+/*
+ * A command that outlives its recording is told to end, as perf does; how it ended is its own
+ * business, but a crash is worth a line.
+ */
+static void end_command(struct run *r)
 {
 	int status;
 
-	if (!r->child.pid || waitpid(r->child.pid, &status, WNOHANG) != r->child.pid ||
-	    r->args.quiet)
+	if (!r->child.pid || r->child.go_fd >= 0) /* none, or it never ran */
+		return;
+	if (waitpid(r->child.pid, &status, WNOHANG) == 0) {
+		kill(r->child.pid, SIGTERM);
+		r->child.pid = 0;
+		return;
+	}
+	r->child.pid = 0;
+	if (r->args.quiet)
 		return;
 	if (WIFSIGNALED(status))
 		fprintf(stderr, "vmaprof: %s was ended by signal %d (%s)\n", r->args.command[0],
@@ -581,7 +547,7 @@ int cmd_record(int argc, char **argv)
 	vp_run_meta_fill(&r.meta);
 	if (record(&r, &e))
 		ret = vp_fail("record", &e);
-	report_child(&r);
+	end_command(&r);
 	if (!ret)
 		summarize(&r);
 	run_close(&r);

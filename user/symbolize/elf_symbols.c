@@ -21,6 +21,7 @@ struct reader {
 	struct symtab_builder *b;
 	struct code_section *sections;
 	char *strings[SYMTAB_STRINGS_MAX]; /* as the builder numbers them; NULL: adopted */
+	int adopted;			   /* by the builder, which can take one */
 };
 
 /* One section of symbols and its strings. */
@@ -223,8 +224,9 @@ static void maybe_adopt(struct reader *r, const struct symbol_section *s)
 {
 	size_t cnt = s->symbols.sh_size / sizeof(Elf64_Sym);
 
-	if (s->dynamic || s->added_cnt < cnt / 2)
+	if (r->adopted || s->added_cnt < cnt / 2)
 		return;
+	r->adopted = 1;
 	symtab_builder_adopt(r->b, s->strings);
 	r->strings[s->strings] = NULL;
 }
@@ -274,11 +276,11 @@ static uint64_t table_base(const struct elf_file *f)
 int elf_symbols_read(const struct elf_file *f, struct symtab **out)
 {
 	struct reader r = {.f = f, .b = symtab_builder_new(table_base(f))};
-	int err = -ENOMEM;
 
 	if (!r.b)
 		return -ENOMEM;
-	err = read_sections(&r);
+
+	int err = read_sections(&r);
 	for (size_t i = 0; !err && i < sizeof(sources) / sizeof(*sources); i++)
 		err = sources[i](&r);
 	if (!err)

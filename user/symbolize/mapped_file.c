@@ -158,11 +158,11 @@ static int open_names(const struct vp_mapped_file *f, const char *root)
 int mapped_file_open(const struct vp_mapped_file *f, enum mapped_file_way *way)
 {
 	enum mapped_file_way found = MAPPED_FILE_MAP_FILES;
-	int stale, fd = open_map_files(f);
-	char root[64];
+	int fd = open_map_files(f), stale = fd == -ESTALE;
 
-	stale = fd == -ESTALE;
 	if (fd < 0 && is_path(f->name)) {
+		char root[64];
+
 		snprintf(root, sizeof(root), "/proc/%" PRIu32 "/root", f->tgid);
 		found = MAPPED_FILE_ROOT;
 		fd = open_names(f, root);

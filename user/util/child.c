@@ -60,6 +60,7 @@ int vp_child_release(struct vp_child *c, char **argv, struct vp_err *e)
 	if (write(c->go_fd, "g", 1) < 0)
 		err = 0;
 	close(c->go_fd);
+	c->go_fd = -1;
 	do {
 		n = read(c->err_fd, &err, sizeof(err));
 	} while (n < 0 && errno == EINTR);
@@ -75,7 +76,7 @@ int vp_child_release(struct vp_child *c, char **argv, struct vp_err *e)
 
 void vp_child_abandon(struct vp_child *c)
 {
-	if (c->pid <= 0)
+	if (c->pid <= 0 || c->go_fd < 0)
 		return;
 	close(c->go_fd);
 	close(c->err_fd);

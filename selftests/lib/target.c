@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "target.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define HEAR_MS 20000
+
+static int child_fd = -1;
+
+uint64_t now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+}
+
+bool wait_until(bool (*what)(void *arg), void *arg, unsigned int limit_ms)
+{
+	uint64_t end = now_ms() + limit_ms;
+
+	while (!what(arg)) {
+		if (now_ms() > end)
+			return what(arg);
+		poll(NULL, 0, 2);
+	}
+	return true;
+}
+
+static void die(const char *what)
+{
+	fprintf(stderr, "target: %s: %s\n", what, strerror(errno));
+	abort();
+}
+
+void target_start(struct target *t, target_body body, void *arg)
+{
+	int fd[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fd))
+		die("socketpair");
+	fflush(NULL);
+	t->pid = fork();
+	if (t->pid < 0)
+		die("fork");
+	if (t->pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		close(fd[0]);
+		child_fd = fd[1];
+		body(arg);
+		_exit(0);
+	}
+	close(fd[1]);
+	t->fd = fd[0];
+}
+
+int target_wait(struct target *t)
+{
+	int status = -1;
+
+	if (t->pid > 0)
+		waitpid(t->pid, &status, 0);
+	t->pid = 0;
+	if (t->fd > 0)
+		close(t->fd);
+	t->fd = 0;
+	return status;
+}
+
+void target_end(struct target *t)
+{
+	if (t->pid > 0)
+		kill(t->pid, SIGKILL);
+	target_wait(t);
+}
+
+void target_say(struct target *t, uint64_t n)
+{
+	if (send(t->fd, &n, sizeof(n), MSG_NOSIGNAL) != sizeof(n))
+		die("say");
+}
+
+uint64_t target_hear(struct target *t)
+{
+	struct pollfd p = {.fd = t->fd, .events = POLLIN};
+	uint64_t n;
+
+	errno = ETIMEDOUT;
+	if (poll(&p, 1, HEAR_MS) != 1)
+		die("hear");
+	errno = ECHILD;
+	if (recv(t->fd, &n, sizeof(n), 0) != sizeof(n))
+		die("hear");
+	return n;
+}
+
+void target_tell(uint64_t n)
+{
+	if (send(child_fd, &n, sizeof(n), MSG_NOSIGNAL) != sizeof(n))
+		_exit(98);
+}
+
+uint64_t target_await(void)
+{
+	uint64_t n;
+
+	if (recv(child_fd, &n, sizeof(n), 0) != sizeof(n))
+		_exit(97);
+	return n;
+}
+
+void target_pause(void)
+{
+	for (;;)
+		pause();
+}
+
+void target_check(bool ok)
+{
+	if (!ok) {
+		fprintf(stderr, "target %d: setting up failed: %s\n", getpid(), strerror(errno));
+		_exit(96);
+	}
+}

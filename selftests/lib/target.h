@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Processes for tests to look at. They die with the test, never assert, and talk to it in
+ * numbers through a socket; the test waits for them with a deadline and aborts when it is missed.
+ */
+#ifndef TARGET_H
+#define TARGET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct target {
+	pid_t pid;
+	int fd;
+};
+
+/* What the child runs; it _exits when that returns. */
+typedef void (*target_body)(void *arg);
+
+void target_start(struct target *t, target_body body, void *arg);
+/* Kills and collects it; fine if it has ended. */
+void target_end(struct target *t);
+/* Waits for its end; the status as waitpid gives it. */
+int target_wait(struct target *t);
+
+/* In the test: a number to the child, one from it. */
+void target_say(struct target *t, uint64_t n);
+uint64_t target_hear(struct target *t);
+
+/* In the child, by any thread: the same. */
+void target_tell(uint64_t n);
+uint64_t target_await(void);
+/* In the child: never returns, uses no CPU. */
+void target_pause(void) __attribute__((noreturn));
+/* In the child: insists on ok. */
+void target_check(bool ok);
+
+/* Milliseconds of CLOCK_MONOTONIC. */
+uint64_t now_ms(void);
+
+/* Polls `what` each few ms until it is true or the time is up; its last value. */
+bool wait_until(bool (*what)(void *arg), void *arg, unsigned int limit_ms);
+
+#endif
