@@ -16,8 +16,8 @@ struct vp_find {
 };
 
 /* What the run met (vp_find_seen in the object). */
-#define VP_FIND_SEEN_TASK 1    /* a task of that tgid */
-#define VP_FIND_SEEN_MM 2      /* … with user memory */
+#define VP_FIND_SEEN_TASK    1 /* a task of that tgid */
+#define VP_FIND_SEEN_MM	     2 /* … with user memory */
 #define VP_FIND_SEEN_KTHREAD 4 /* … a kernel thread */
 
 _Static_assert(sizeof(struct vp_find) == 40, "array element");

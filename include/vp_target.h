@@ -3,13 +3,13 @@
 #ifndef VP_TARGET_H
 #define VP_TARGET_H
 
-#define VP_FILTER_ALL 0
-#define VP_FILTER_TGID 1 /* keys of `targets` are tgids */
-#define VP_FILTER_TID 2	 /* … tids */
+#define VP_FILTER_ALL	 0
+#define VP_FILTER_TGID	 1 /* keys of `targets` are tgids */
+#define VP_FILTER_TID	 2 /* … tids */
 #define VP_FILTER_CGROUP 3
 
 /* Values of `targets`. */
-#define VP_TARGET_F_ARMED 1   /* sample it; without: from its next exec on */
+#define VP_TARGET_F_ARMED   1 /* sample it; without: from its next exec on */
 #define VP_TARGET_F_INHERIT 2 /* and its children */
 
 #endif

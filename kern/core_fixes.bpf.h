@@ -121,8 +121,8 @@ static __always_inline const char *vp_anon_name(const struct vm_area_struct *vma
 
 	if (!bpf_core_field_exists(named->anon_name))
 		return NULL;
-	if (has_file && bpf_core_field_offset(named->anon_name) ==
-				    bpf_core_field_offset(named->shared))
+	if (has_file &&
+	    bpf_core_field_offset(named->anon_name) == bpf_core_field_offset(named->shared))
 		return NULL;
 	name = BPF_CORE_READ(named, anon_name);
 	if (!name)

@@ -31,9 +31,9 @@ __u32 vp_find_tgid = 0;
 __u32 vp_find_cnt = 0;
 
 /* State over the reads of a request: EAGAIN offers the task again. */
-__u32 vp_find_next = 0;	     /* first address not yet answered */
+__u32 vp_find_next = 0;	      /* first address not yet answered */
 __u64 vp_find_last_start = 0; /* VMA of the last record sent */
-__u32 vp_find_seen = 0;	     /* VP_FIND_SEEN_*: what kind of process it is */
+__u32 vp_find_seen = 0;	      /* VP_FIND_SEEN_*: what kind of process it is */
 
 struct vp_find_ctx {
 	struct task_struct *task;

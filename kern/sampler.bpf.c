@@ -14,7 +14,8 @@ const volatile __u64 vp_wakeup_bytes = 0;
 struct vp_sample_buf {
 	struct vp_rec_sample rec;
 	/* Kernel addresses, then frames right behind them. */
-	__u8 tail[VP_MAX_KERN_FRAMES * sizeof(__u64) + VP_MAX_USER_FRAMES * sizeof(struct vp_frame)];
+	__u8 tail[VP_MAX_KERN_FRAMES * sizeof(__u64) +
+		  VP_MAX_USER_FRAMES * sizeof(struct vp_frame)];
 };
 
 /* The sample being made. Only this program uses it, and it is never nested on a CPU. */
@@ -36,7 +37,7 @@ struct vp_unwind {
 	__u32 cnt;
 	__u32 word; /* bytes of a stack slot: 8, or 4 in a 32-bit process */
 	__u16 end;
-	bool asked;	/* the one bpf_find_vma of this interrupt is spent */
+	bool asked;	 /* the one bpf_find_vma of this interrupt is spent */
 	__u64 hit_start; /* range, offset base and file of the last frame's mapping */
 	__u64 hit_end;
 	__u64 hit_pgoff;

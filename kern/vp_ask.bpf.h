@@ -60,8 +60,8 @@ static long vp_describe(struct task_struct *task, struct vm_area_struct *vma, vo
 static __always_inline void vp_publish(struct vp_proc *proc, struct vp_ask_buf *ask)
 {
 	__u32 size = ask->mmap2.rec.hdr.size;
-	__u64 wakeup = ask->xmap.verdict == VP_VERDICT_FILE ? BPF_RB_FORCE_WAKEUP :
-							      BPF_RB_NO_WAKEUP;
+	__u64 wakeup =
+		ask->xmap.verdict == VP_VERDICT_FILE ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
 	int entered = proc ? vp_xmap_enter(proc, &ask->xmap) : VP_ENTER_REFUSED;
 
 	if (entered == VP_ENTER_KNOWN)

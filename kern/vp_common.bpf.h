@@ -14,11 +14,11 @@
 #include "vp_xmap.h"
 
 /* Macros are not in BTF; the numbers are uapi or as old as the tree. */
-#define EBUSY 16
-#define ENOENT 2
-#define E2BIG 7
+#define EBUSY	   16
+#define ENOENT	   2
+#define E2BIG	   7
 #define PF_KTHREAD 0x00200000
-#define MAX_ERRNO 4095
+#define MAX_ERRNO  4095
 
 #define PAGE_SHIFT 12
 

@@ -28,7 +28,7 @@ struct vp_proc {
 	__u32 exec_id;
 	__u32 cnt;
 	__u32 lock;
-	__u32 generation; /* of the mappings: + 1 for each insertion */
+	__u32 generation;    /* of the mappings: + 1 for each insertion */
 	__u32 inherit_asked; /* whether the parent's mappings were looked for */
 	__u32 reserved;
 	struct vp_xmap xmap[VP_XMAPS_PER_PROC];

@@ -9,16 +9,16 @@
 
 #include "vp_identity.bpf.h"
 
-#define VM_READ 0x1
-#define VM_WRITE 0x2
-#define VM_EXEC 0x4
+#define VM_READ	    0x1
+#define VM_WRITE    0x2
+#define VM_EXEC	    0x4
 #define VM_MAYSHARE 0x80
-#define VM_LOCKED 0x2000
-#define VM_HUGETLB 0x400000
+#define VM_LOCKED   0x2000
+#define VM_HUGETLB  0x400000
 
-#define MAP_SHARED 0x01
+#define MAP_SHARED  0x01
 #define MAP_PRIVATE 0x02
-#define MAP_LOCKED 0x2000
+#define MAP_LOCKED  0x2000
 #define MAP_HUGETLB 0x40000
 
 #define MM_CONTEXT_HAS_VSYSCALL 2 /* x86: 1 << 1 since 5.4 */
@@ -326,8 +326,7 @@ static long vp_parts_step(__u32 i, void *data)
  * the current task sees it, from its root. Not under rename_lock: a rename at this very
  * moment can mix old and new components. Returns the length without the last NUL.
  */
-static __always_inline __u32 vp_set_name_parts(struct vp_mmap2_buf *buf,
-						const struct file *file)
+static __always_inline __u32 vp_set_name_parts(struct vp_mmap2_buf *buf, const struct file *file)
 {
 	struct task_struct *current = bpf_get_current_task_btf();
 	bool layer;

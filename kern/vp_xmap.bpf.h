@@ -145,8 +145,8 @@ static __always_inline bool vp_xmap_equal(const struct vp_xmap *a, const struct 
 	       a->file_id == b->file_id && a->verdict == b->verdict;
 }
 
-#define VP_ENTER_NEW 0	   /* locked: send the record, then vp_xmap_publish or _cancel */
-#define VP_ENTER_KNOWN 1   /* was there already, word for word: its record was sent */
+#define VP_ENTER_NEW	 0 /* locked: send the record, then vp_xmap_publish or _cancel */
+#define VP_ENTER_KNOWN	 1 /* was there already, word for word: its record was sent */
 #define VP_ENTER_REFUSED 2 /* no room or another CPU is entering one: counted */
 
 /*

@@ -18,7 +18,8 @@ static const char help[] =
 	"\n"
 	"usage: vmaprof COMMAND [OPTION…]\n"
 	"\n"
-	"  record   sample programs or the whole machine into a flame graph, perf.data or folded stacks\n"
+	"  record   sample programs or the whole machine into a flame graph, perf.data or folded "
+	"stacks\n"
 	"  maps     print the mappings of processes, as the kernel's iterator tells them\n"
 	"  find     resolve addresses of a process to files and offsets, in the kernel\n"
 	"  doctor   say what works on this kernel, what does not, and how to get it\n"
@@ -28,7 +29,8 @@ static const char help[] =
 	"examples:\n"
 	"  vmaprof record --duration 10                 the machine, ten seconds → vmaprof.html\n"
 	"  vmaprof record -p 1234 -o out.data           one process until Ctrl-C, for perf report\n"
-	"  vmaprof record -F 499 -o - -- make -j8       a command and its children, folded on stdout\n"
+	"  vmaprof record -F 499 -o - -- make -j8       a command and its children, folded on "
+	"stdout\n"
 	"  vmaprof maps -p 1234 --all-maps              its mappings\n";
 
 static const struct {

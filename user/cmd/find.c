@@ -9,6 +9,7 @@
 #include "../model/mapping_text.h"
 #include "../model/verdict.h"
 #include "../util/args.h"
+#include "../util/array.h"
 #include "../util/index.h"
 #include "../util/json.h"
 #include "../util/procinfo.h"
@@ -51,16 +52,6 @@ struct finding {
 	struct vp_index by_start;
 };
 
-static void *grow(void *array, size_t *cap, size_t size)
-{
-	size_t bigger = *cap ? *cap * 2 : 64;
-	void *p = realloc(array, bigger * size);
-
-	if (p)
-		*cap = bigger;
-	return p;
-}
-
 static int add_addr(struct finding *f, const char *text, struct vp_err *e)
 {
 	uint64_t addr;
@@ -70,13 +61,8 @@ static int add_addr(struct finding *f, const char *text, struct vp_err *e)
 	if (f->cnt == ADDRS_MAX)
 		return vp_err_set(e, -E2BIG, "more than %u addresses (ask in several calls)",
 				  ADDRS_MAX);
-	if (f->cnt == f->cap) {
-		struct vp_find *finds = grow(f->finds, &f->cap, sizeof(*finds));
-
-		if (!finds)
-			return vp_err_set(e, -ENOMEM, "out of memory");
-		f->finds = finds;
-	}
+	if (vp_array_room((void **)&f->finds, &f->cap, f->cnt, 1, sizeof(*f->finds)))
+		return vp_err_set(e, -ENOMEM, "out of memory");
 	f->finds[f->cnt++] = (struct vp_find){.addr = addr};
 	return 0;
 }
@@ -84,9 +70,9 @@ static int add_addr(struct finding *f, const char *text, struct vp_err *e)
 static int add_from_stdin(struct finding *f, struct vp_err *e)
 {
 	char word[64];
-	int err = 0, n;
+	int err = 0;
 
-	while (!err && (n = scanf("%63s", word)) == 1)
+	while (!err && scanf("%63s", word) == 1)
 		err = add_addr(f, word, e);
 	return err;
 }
@@ -128,12 +114,8 @@ static int on_mapping(void *ctx, const struct vp_mmap2 *m)
 		fill_named(n, m);
 		return n->name ? 0 : -ENOMEM;
 	}
-	if (f->named_cnt == f->named_cap) {
-		n = grow(f->named, &f->named_cap, sizeof(*n));
-		if (!n)
-			return -ENOMEM;
-		f->named = n;
-	}
+	if (vp_array_room((void **)&f->named, &f->named_cap, f->named_cnt, 1, sizeof(*n)))
+		return -ENOMEM;
 	n = &f->named[f->named_cnt];
 	*n = (struct named){0};
 	fill_named(n, m);

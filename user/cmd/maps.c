@@ -94,8 +94,10 @@ static int on_mmap2(void *ctx, const struct vp_mmap2 *m)
 static int parse(int argc, char **argv, struct maps_args *a)
 {
 	static const struct option options[] = {
-		{"pid", required_argument, NULL, 'p'}, {"all-maps", no_argument, NULL, 'A'},
-		{"json", no_argument, NULL, 'j'},      {"help", no_argument, NULL, 'h'},
+		{"pid", required_argument, NULL, 'p'},
+		{"all-maps", no_argument, NULL, 'A'},
+		{"json", no_argument, NULL, 'j'},
+		{"help", no_argument, NULL, 'h'},
 		{NULL, 0, NULL, 0},
 	};
 	struct vp_err e;

@@ -62,17 +62,16 @@ static int choose_format(struct run *r, struct vp_err *e)
 {
 	const char *name = r->args.output, *dot = strrchr(name, '.');
 
-	if (!strcmp(name, "-") || (dot && !strcmp(dot, ".folded")))
+	if (!strcmp(name, "-") || !strncmp(name, "/dev/", 5) || (dot && !strcmp(dot, ".folded")))
 		r->format = FORMAT_FOLDED;
 	else if (dot && (!strcmp(dot, ".html") || !strcmp(dot, ".htm")))
 		r->format = FORMAT_HTML;
 	else if (dot && !strcmp(dot, ".data"))
 		r->format = FORMAT_PERFDATA;
-	else if (!strncmp(name, "/dev/", 5))
-		r->format = FORMAT_FOLDED;
 	else
 		return vp_err_set(e, -EINVAL,
-				  "-o %s: the ending names no format (.html, .folded, .data)", name);
+				  "-o %s: the ending names no format (.html, .folded, .data)",
+				  name);
 	return 0;
 }
 
@@ -187,8 +186,8 @@ static int open_perfdata(struct run *r, struct vp_err *e)
 				     r->symbolizer);
 	if (err)
 		return vp_err_set(e, err, "%s: %s", r->args.output,
-				  err == -ESPIPE ? "a .data file cannot be written to a pipe" :
-						   strerror(-err));
+				  err == -ESPIPE ? "a .data file cannot be written to a pipe"
+						 : strerror(-err));
 	r->recording.perfdata = r->perfdata;
 	return 0;
 }
@@ -211,9 +210,9 @@ static int open_cgroup(const char *name, struct vp_err *e)
 		vp_features_free(f);
 	}
 	if (fd < 0)
-		return vp_err_set(e, -ENOENT,
-				  "-G %s: no such cgroup (a path, or relative to the cgroup v2 mount)",
-				  name);
+		return vp_err_set(
+			e, -ENOENT,
+			"-G %s: no such cgroup (a path, or relative to the cgroup v2 mount)", name);
 	return fd;
 }
 
@@ -277,8 +276,9 @@ static void print_start(const struct run *r, bool tracking)
 
 	if (r->args.quiet)
 		return;
-	fprintf(stderr, "vmaprof: sampling %s at %u Hz on %zu CPUs by %s%s, unwinding by frame "
-			"pointers; Ctrl-C ends\n",
+	fprintf(stderr,
+		"vmaprof: sampling %s at %u Hz on %zu CPUs by %s%s, unwinding by frame "
+		"pointers; Ctrl-C ends\n",
 		r->meta.target, r->meta.meta.freq_hz, ev->cnt, ev->name,
 		ev->fell_back ? " (this machine has no hardware cycles)" : "");
 	if (!tracking)
@@ -328,12 +328,12 @@ static void show_progress(void *ctx)
 
 	if (vp_session_counters(r->session, c))
 		return;
-	fprintf(stderr, "\r%4" PRIu64 " s  %" PRIu64 " samples  %" PRIu64 " lost  %.1f %% unresolved ",
-		(now_ns() - r->start_ns) / 1000000000, c[VP_CNT_SAMPLES],
-		vp_summary_lost(c),
-		c[VP_CNT_FRAMES] ?
-			100.0 * (double)c[VP_CNT_FRAMES_UNRESOLVED] / (double)c[VP_CNT_FRAMES] :
-			0.0);
+	fprintf(stderr,
+		"\r%4" PRIu64 " s  %" PRIu64 " samples  %" PRIu64 " lost  %.1f %% unresolved ",
+		(now_ns() - r->start_ns) / 1000000000, c[VP_CNT_SAMPLES], vp_summary_lost(c),
+		c[VP_CNT_FRAMES]
+			? 100.0 * (double)c[VP_CNT_FRAMES_UNRESOLVED] / (double)c[VP_CNT_FRAMES]
+			: 0.0);
 }
 
 /* The temporary file, for the handler. */

@@ -165,7 +165,8 @@ int vp_record_parse(struct vp_record_args *a, int argc, char **argv)
 	opterr = 0;
 	while (!ret && (c = getopt_long(argc, argv, "+ap:t:G:F:e:o:qvh", options, NULL)) != -1) {
 		if (c == '?')
-			ret = vp_usage_error("record", "'%s': unknown option, or its value is missing",
+			ret = vp_usage_error("record",
+					     "'%s': unknown option, or its value is missing",
 					     argv[optind - 1]);
 		else
 			ret = parse_option(a, c);

@@ -9,15 +9,15 @@
 #include <stdint.h>
 
 struct vp_record_args {
-	bool all;	       /* -a, or nothing was named */
-	struct vp_pids pids;   /* -p */
-	struct vp_pids tids;   /* -t */
-	const char *cgroup;    /* -G */
-	char **command;	       /* after --; NULL-terminated */
+	bool all;	     /* -a, or nothing was named */
+	struct vp_pids pids; /* -p */
+	struct vp_pids tids; /* -t */
+	const char *cgroup;  /* -G */
+	char **command;	     /* after --; NULL-terminated */
 	uint64_t freq_hz;
-	uint64_t duration_ns;  /* 0: until it is ended */
+	uint64_t duration_ns; /* 0: until it is ended */
 	const char *output;
-	const char *event;     /* NULL: the best there is */
+	const char *event; /* NULL: the best there is */
 	bool all_maps;
 	bool quiet;
 	bool verbose;

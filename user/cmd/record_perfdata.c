@@ -1,28 +1,40 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "record_perfdata.h"
 
+#include "../util/args.h"
+
 #include <fcntl.h>
-#include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
 
-#define NOTES_PATH   "/sys/kernel/notes"
-#define MODULES_PATH "/proc/modules"
+#define NOTES_PATH    "/sys/kernel/notes"
+#define MODULES_PATH  "/proc/modules"
 #define NOTE_BUILD_ID 3 /* NT_GNU_BUILD_ID */
 
-/* "ext4 1142784 1 - Live 0xffffffffc0a5b000" */
+/* "ext4 1142784 1 - Live 0xffffffffc0a5b000": name, size, …, sixth the address. */
+static int add_module(struct vp_perfdata *w, char *line)
+{
+	char *word[6], *rest = line;
+	uint64_t start, len;
+
+	for (int i = 0; i < 6; i++) {
+		word[i] = strsep(&rest, " \n");
+		if (!word[i])
+			return 0;
+	}
+	if (vp_parse_u64(word[1], 10, &len) || vp_parse_u64(word[5], 16, &start) || !start)
+		return 0;
+	return vp_perfdata_kernel_module(w, word[0], start, len);
+}
+
 static int add_modules(struct vp_perfdata *w)
 {
 	FILE *f = fopen(MODULES_PATH, "re");
-	char line[512], name[64];
-	uint64_t start, len;
+	char line[512];
 	int err = 0;
 
-	while (!err && f && fgets(line, sizeof(line), f)) {
-		if (sscanf(line, "%63s %" SCNu64 " %*s %*s %*s %" SCNx64, name, &len, &start) == 3 &&
-		    start)
-			err = vp_perfdata_kernel_module(w, name, start, len);
-	}
+	while (!err && f && fgets(line, sizeof(line), f))
+		err = add_module(w, line);
 	if (f)
 		fclose(f);
 	return err;
@@ -51,8 +63,8 @@ static int add_file_build_ids(struct vp_perfdata *w, const struct vp_files *file
 		if (!f || !f->requested || vp_symbolizer_file_info(s, id, &info))
 			continue;
 		if (info.build_id_len)
-			err = vp_perfdata_add_build_id(w, f->name, info.build_id,
-						       info.build_id_len, 0);
+			err = vp_perfdata_add_build_id(w, f->name, info.build_id, info.build_id_len,
+						       0);
 	}
 	return err;
 }

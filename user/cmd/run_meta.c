@@ -44,8 +44,8 @@ void vp_run_meta_fill(struct vp_run_meta *m)
 		.argv = vp_argv,
 		.cpus_online = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN),
 		.cpus_available = (uint32_t)sysconf(_SC_NPROCESSORS_CONF),
-		.total_mem_kb = (uint64_t)sysconf(_SC_PHYS_PAGES) *
-				(uint64_t)sysconf(_SC_PAGESIZE) / 1024,
+		.total_mem_kb =
+			(uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / 1024,
 		.start_realtime_s = time(NULL),
 	};
 }

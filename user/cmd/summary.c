@@ -51,8 +51,8 @@ static void print_losses(FILE *f, const struct vp_summary *s)
 	print_loss(f, "mappings beyond a process's table: asked for anew", c[VP_CNT_XMAP_FULL], 0);
 	print_loss(f, "files beyond the table of files: not named", c[VP_CNT_FILE_FULL], 0);
 	print_loss(f, "file names too long", c[VP_CNT_NAME_CUT], 0);
-	print_loss(f, "children not followed: the table of targets was full",
-		   c[VP_CNT_TARGET_FULL], 0);
+	print_loss(f, "children not followed: the table of targets was full", c[VP_CNT_TARGET_FULL],
+		   0);
 	print_loss(f, "records not understood", s->decoder->bad_cnt + s->decoder->unknown_cnt, 0);
 	print_loss(f, "user frames whose mapping never became known", s->built->unresolved_cnt,
 		   s->built->user_frame_cnt);
@@ -209,8 +209,8 @@ static void print_counts(FILE *f, const struct vp_summary *s)
 	threads = count_distinct(numbers, cnt);
 	free(numbers);
 	fprintf(f, "%" PRIu64 " samples in %.1f s, %zu process%s, %zu thread%s, %" PRIu64 " lost\n",
-		(uint64_t)r->sample_cnt, (double)s->built->report.meta->duration_ns / 1e9, processes,
-		processes == 1 ? "" : "es", threads, threads == 1 ? "" : "s",
+		(uint64_t)r->sample_cnt, (double)s->built->report.meta->duration_ns / 1e9,
+		processes, processes == 1 ? "" : "es", threads, threads == 1 ? "" : "s",
 		vp_summary_lost(s->counters));
 }
 

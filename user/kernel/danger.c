@@ -183,6 +183,5 @@ int vp_kernel_check(struct vp_err *e)
 		return 0;
 	if (running_config_get(u.release, "CONFIG_HARDENED_USERCOPY") == 0)
 		return 0;
-	return vp_err_set(e, -EPERM, "%s (update the kernel, or --force-kernel to go on)",
-			  why);
+	return vp_err_set(e, -EPERM, "%s (update the kernel, or --force-kernel to go on)", why);
 }

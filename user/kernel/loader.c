@@ -8,7 +8,7 @@
 #include <sys/sysinfo.h>
 #include <time.h>
 
-#define LOG_MAX (4 << 20)
+#define LOG_MAX	    (4 << 20)
 #define THREADS_MAX 16
 
 static bool print_verbose;
@@ -49,7 +49,7 @@ static size_t unit_cost(const struct vp_load_unit *u)
 	struct bpf_program *prog;
 	size_t cost = 0;
 
-	bpf_object__for_each_program (prog, *u->skeleton->obj) {
+	bpf_object__for_each_program(prog, *u->skeleton->obj) {
 		if (bpf_program__autoload(prog))
 			cost += bpf_program__insn_cnt(prog);
 	}

@@ -20,8 +20,8 @@ struct vp_load_unit {
 	struct bpf_object_skeleton *skeleton;
 	bool optional; /* its failure only switches a feature off: see err */
 	/* Set by vp_load: */
-	int err;	   /* 0: loaded */
-	char *log;	   /* what libbpf and the verifier said on failure; else NULL */
+	int err;   /* 0: loaded */
+	char *log; /* what libbpf and the verifier said on failure; else NULL */
 	uint64_t load_ns;
 };
 

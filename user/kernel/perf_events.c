@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "perf_events.h"
 
+#include "../util/args.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <linux/perf_event.h>
@@ -14,24 +16,34 @@
 #define MAX_RATE_PATH "/proc/sys/kernel/perf_event_max_sample_rate"
 #define ONLINE_PATH   "/sys/devices/system/cpu/online"
 
-int vp_perf_freq_check(uint64_t freq_hz, struct vp_err *e)
+/* UINT64_MAX: no limit known. */
+static uint64_t max_rate(void)
 {
 	FILE *f = fopen(MAX_RATE_PATH, "re");
-	uint64_t max = UINT64_MAX;
+	char line[32] = "";
+	uint64_t max;
 
 	if (f) {
-		if (fscanf(f, "%" SCNu64, &max) != 1)
-			max = UINT64_MAX;
+		if (!fgets(line, sizeof(line), f))
+			line[0] = '\0';
 		fclose(f);
 	}
+	line[strcspn(line, "\n")] = '\0';
+	return vp_parse_u64(line, 10, &max) ? UINT64_MAX : max;
+}
+
+int vp_perf_freq_check(uint64_t freq_hz, struct vp_err *e)
+{
+	uint64_t max = max_rate();
+
 	if (freq_hz == 0)
 		return vp_err_set(e, -EINVAL, "-F 0: a frequency is at least 1 Hz");
 	if (freq_hz > max)
-		return vp_err_set(e, -EINVAL,
-				  "-F %" PRIu64 ": above the kernel's limit of %" PRIu64
-				  " Hz (lower -F, or: sysctl kernel.perf_event_max_sample_rate=%" PRIu64
-				  ")",
-				  freq_hz, max, freq_hz);
+		return vp_err_set(
+			e, -EINVAL,
+			"-F %" PRIu64 ": above the kernel's limit of %" PRIu64
+			" Hz (lower -F, or: sysctl kernel.perf_event_max_sample_rate=%" PRIu64 ")",
+			freq_hz, max, freq_hz);
 	return 0;
 }
 

@@ -29,8 +29,8 @@ struct vp_session {
 
 static uint64_t ring_size(const struct vp_session_opts *o)
 {
-	uint64_t bytes = RING_BASE_BYTES +
-			 RING_PER_CPU_BYTES * (uint64_t)sysconf(_SC_NPROCESSORS_ONLN);
+	uint64_t bytes =
+		RING_BASE_BYTES + RING_PER_CPU_BYTES * (uint64_t)sysconf(_SC_NPROCESSORS_ONLN);
 
 	if (o->ring_bytes)
 		return o->ring_bytes;

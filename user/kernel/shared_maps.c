@@ -48,7 +48,7 @@ int vp_shared_maps_reuse(const struct vp_shared_maps *m, struct bpf_object *obj)
 {
 	struct bpf_map *map, *shared;
 
-	bpf_object__for_each_map (map, obj) {
+	bpf_object__for_each_map(map, obj) {
 		shared = bpf_object__find_map_by_name(m->skel->obj, bpf_map__name(map));
 		if (shared) {
 			int err = bpf_map__reuse_fd(map, bpf_map__fd(shared));

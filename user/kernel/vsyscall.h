@@ -3,7 +3,7 @@
 #define VP_VSYSCALL_H
 
 #define VP_VSYSCALL_ADDR 0xffffffffff600000UL
-#define VP_VSYSCALL_END 0xffffffffff601000UL
+#define VP_VSYSCALL_END	 0xffffffffff601000UL
 
 /*
  * Rights of x86's [vsyscall] page as /proc shows them: "r-xp" (vsyscall=emulate), "--xp" (xonly), or

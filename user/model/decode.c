@@ -142,9 +142,9 @@ static int count(uint64_t *counter)
 
 /* A record without a tail: its size is its structure's. */
 #define DECODE_FIXED(d, op, type, data, size)                                                      \
-	((size) != sizeof(struct type) ? count(&(d)->bad_cnt) :                                    \
-	 (d)->ops->op		       ? (d)->ops->op((d)->ctx, (const struct type *)(data)) :     \
-					 0)
+	((size) != sizeof(struct type) ? count(&(d)->bad_cnt)                                      \
+	 : (d)->ops->op		       ? (d)->ops->op((d)->ctx, (const struct type *)(data))       \
+				       : 0)
 
 static int decode_exec(struct vp_decoder *d, const struct vp_rec_exec *r, size_t size)
 {

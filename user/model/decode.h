@@ -14,7 +14,8 @@
 /* A whole mapping record with its name, as every consumer sees it. */
 struct vp_mmap2 {
 	struct vp_rec_mmap2 rec;
-	char name[VP_PATH_MAX + 8]; /* right behind rec; NUL-terminated, padded as name_bytes says */
+	char name[VP_PATH_MAX +
+		  8]; /* right behind rec; NUL-terminated, padded as name_bytes says */
 };
 
 /* Any member may be NULL. A negative return ends decoding and is passed on. */

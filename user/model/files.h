@@ -8,9 +8,9 @@
 #include <stdbool.h>
 
 struct vp_file {
-	char *name;		/* without " (deleted)"; NULL: this id was not reported */
+	char *name;		 /* without " (deleted)"; NULL: this id was not reported */
 	struct vp_rec_mmap2 rec; /* of the last mapping reported: identity, and where to open it */
-	bool requested;		/* symbols were asked for */
+	bool requested;		 /* symbols were asked for */
 };
 
 /* All zero is empty. */

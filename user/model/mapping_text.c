@@ -9,8 +9,8 @@
 #include <sys/mman.h>
 
 #define NAME_COLUMN 73
-#define ANON_NAME "//anon"
-#define DELETED " (deleted)"
+#define ANON_NAME   "//anon"
+#define DELETED	    " (deleted)"
 
 void vp_mapping_prot(const struct vp_perf_mmap2 *perf, char out[5])
 {
@@ -81,6 +81,5 @@ void vp_mapping_print_json(FILE *f, const struct vp_mmap2 *row)
 		(uint64_t)p->pgoff, prot, p->maj, p->min, (uint64_t)p->ino,
 		(uint64_t)p->ino_generation, vp_verdict_name(m.rec.verdict));
 	vp_json_string(f, m.name);
-	fprintf(f, ",\"deleted\":%s}\n",
-		m.rec.hdr.flags & VP_MMAP2_F_DELETED ? "true" : "false");
+	fprintf(f, ",\"deleted\":%s}\n", m.rec.hdr.flags & VP_MMAP2_F_DELETED ? "true" : "false");
 }

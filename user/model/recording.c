@@ -147,7 +147,8 @@ static int on_exit_rec(void *ctx, const struct vp_rec_exit *rec)
 static int on_inherit(void *ctx, const struct vp_rec_inherit *rec)
 {
 	struct vp_recording *r = ctx;
-	uint32_t to = vp_procs_get(&r->procs, &rec->proc), from = vp_procs_get(&r->procs, &rec->from);
+	uint32_t to = vp_procs_get(&r->procs, &rec->proc),
+		 from = vp_procs_get(&r->procs, &rec->from);
 
 	if (to == VP_INDEX_NONE || from == VP_INDEX_NONE ||
 	    vp_process_inherit(&r->procs.proc[to], &r->procs.proc[from]))

@@ -25,13 +25,13 @@ struct vp_recording {
 	struct vp_perfdata *perfdata;  /* borrowed; NULL: not written */
 	uint64_t max_stack_bytes;
 
-	atomic_uint_fast64_t sample_cnt; /* read by the progress line while it grows */
-	atomic_uint_fast64_t frame_cnt;	 /* user frames */
+	atomic_uint_fast64_t sample_cnt;     /* read by the progress line while it grows */
+	atomic_uint_fast64_t frame_cnt;	     /* user frames */
 	atomic_uint_fast64_t unresolved_cnt; /* … whose mapping was not known at the time */
-	uint64_t end_cnt[VP_END_CNT];	 /* user stacks by why they ended */
-	uint64_t kern_cut_cnt;		 /* kernel stacks that filled the room */
-	uint64_t stacks_full_cnt;	 /* samples not kept as a stack: memory limit */
-	uint64_t first_ns, last_ns;	 /* of the samples; 0: none */
+	uint64_t end_cnt[VP_END_CNT];	     /* user stacks by why they ended */
+	uint64_t kern_cut_cnt;		     /* kernel stacks that filled the room */
+	uint64_t stacks_full_cnt;	     /* samples not kept as a stack: memory limit */
+	uint64_t first_ns, last_ns;	     /* of the samples; 0: none */
 };
 
 /* The decoder's ops for it; ctx is the recording. */

@@ -404,7 +404,7 @@ int vp_report_build(struct vp_built_report *out, struct vp_recording *r, struct 
 		    const struct vp_meta *meta)
 {
 	size_t frame_cnt = total_frames(&r->stacks);
-	uint32_t *numbers = malloc((frame_cnt + 1) * sizeof(*numbers));
+	uint32_t *numbers = calloc(frame_cnt + 1, sizeof(*numbers));
 	struct builder *b = calloc(1, sizeof(*b));
 	int err = -ENOMEM;
 

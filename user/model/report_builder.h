@@ -15,10 +15,10 @@ struct vp_nameless {
 
 struct vp_built_report {
 	struct vp_report report;
-	uint64_t user_frame_cnt;     /* frames × samples */
-	uint64_t user_nameless_cnt;  /* … without a symbol */
-	uint64_t stitched_cnt;	     /* … resolved by a record that came after the sample */
-	uint64_t unresolved_cnt;     /* … whose mapping never became known */
+	uint64_t user_frame_cnt;      /* frames × samples */
+	uint64_t user_nameless_cnt;   /* … without a symbol */
+	uint64_t stitched_cnt;	      /* … resolved by a record that came after the sample */
+	uint64_t unresolved_cnt;      /* … whose mapping never became known */
 	struct vp_nameless *nameless; /* by frame_cnt, largest first */
 	size_t nameless_cnt;
 	void *storage;

@@ -24,8 +24,7 @@ static bool is_same_tally(const void *ctx, uint32_t item, const void *key)
 {
 	const struct vp_tally *a = &((const struct vp_stacks *)ctx)->tally[item], *b = key;
 
-	return a->stack == b->stack && a->proc == b->proc && a->tid == b->tid &&
-	       a->comm == b->comm;
+	return a->stack == b->stack && a->proc == b->proc && a->tid == b->tid && a->comm == b->comm;
 }
 
 uint64_t vp_stacks_bytes(const struct vp_stacks *s)
@@ -43,8 +42,7 @@ static int add_stack(struct vp_stacks *s, uint64_t hash, const struct stack_key 
 	    vp_index_add(&s->stack_index, hash, (uint32_t)s->stack_cnt))
 		return -ENOMEM;
 	memcpy(s->frames + s->frame_cnt, k->frames, k->cnt * sizeof(*k->frames));
-	s->stack[s->stack_cnt++] =
-		(struct vp_stack_ref){(uint32_t)s->frame_cnt, (uint32_t)k->cnt};
+	s->stack[s->stack_cnt++] = (struct vp_stack_ref){(uint32_t)s->frame_cnt, (uint32_t)k->cnt};
 	s->frame_cnt += k->cnt;
 	return 0;
 }

@@ -25,9 +25,9 @@ void vp_pids_free(struct vp_pids *p);
 int vp_parse_u64(const char *s, int base, uint64_t *out);
 
 /* Exit codes of commands. */
-#define VP_EXIT_OK 0
+#define VP_EXIT_OK	0
 #define VP_EXIT_FAILURE 1
-#define VP_EXIT_USAGE 2
+#define VP_EXIT_USAGE	2
 
 /* "vmaprof: CMD: …" on standard error. Return the exit code for it. */
 int vp_fail(const char *cmd, const struct vp_err *e);

@@ -21,24 +21,31 @@ static int read_file(const char *path, char *buf, size_t size)
 	return n > 0 ? 0 : -ESRCH;
 }
 
-/* "7 (a) b) Z 1 …": the command may hold anything, so the last ')' ends it (proc(5)). */
+/* Fields of /proc/PID/stat behind the command, counted from the state (proc(5)). */
+#define FIELD_STATE   0
+#define FIELD_FLAGS   6
+#define FIELD_THREADS 17
+#define FIELD_CNT     18
+
+/* "7 (a) b) Z 1 …": the command may hold anything, so the last ')' ends it. */
 static int parse_stat(char *text, struct vp_procinfo *out)
 {
-	char *open = strchr(text, '('), *close = strrchr(text, ')');
-	unsigned long flags;
-	long threads;
-	char state;
+	char *open = strchr(text, '('), *close = strrchr(text, ')'), *rest;
+	char *field[FIELD_CNT];
 
-	if (!open || !close || close < open)
+	if (!open || !close || close < open || close[1] != ' ')
 		return -EINVAL;
 	*close = '\0';
 	snprintf(out->comm, sizeof(out->comm), "%s", open + 1);
-	/* state ppid pgrp session tty tpgid flags + 10 numbers + num_threads */
-	if (sscanf(close + 1, " %c %*d %*d %*d %*d %*d %lu %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld",
-		   &state, &flags, &threads) != 3)
-		return -EINVAL;
-	out->kernel_thread = flags & PF_KTHREAD;
-	out->zombie = (state == 'Z' || state == 'X') && threads <= 1;
+	rest = close + 2;
+	for (int i = 0; i < FIELD_CNT; i++) {
+		field[i] = strsep(&rest, " ");
+		if (!field[i])
+			return -EINVAL;
+	}
+	out->kernel_thread = strtoul(field[FIELD_FLAGS], NULL, 10) & PF_KTHREAD;
+	out->zombie =
+		strchr("ZX", field[FIELD_STATE][0]) && strtol(field[FIELD_THREADS], NULL, 10) <= 1;
 	return 0;
 }
 
