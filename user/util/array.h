@@ -15,7 +15,7 @@ static inline int vp_array_room(void **array, size_t *cap, size_t cnt, size_t mo
 	size_t want = cnt + more, bigger = *cap + *cap / 2 + 16;
 	void *p;
 
-	if (want <= *cap)
+	if (*array && want <= *cap)
 		return 0;
 	if (bigger < want)
 		bigger = want;
