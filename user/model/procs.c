@@ -26,41 +26,90 @@ uint32_t vp_procs_get(struct vp_procs *p, const struct vp_proc_id *id)
 	return (uint32_t)p->cnt++;
 }
 
+/* Index of the first mapping that ends above addr. */
+static size_t first_above(const struct vp_process *proc, uint64_t addr)
+{
+	size_t lo = 0, hi = proc->xmap_cnt;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (proc->xmaps[mid].end > addr)
+			hi = mid;
+		else
+			lo = mid + 1;
+	}
+	return lo;
+}
+
+/* What is left of old above end. */
+static struct vp_xmap upper_part(const struct vp_xmap *old, uint64_t end)
+{
+	struct vp_xmap part = *old;
+
+	part.start = end;
+	if (old->file_id != VP_FILE_ID_NONE)
+		part.pgoff += end - old->start;
+	return part;
+}
+
+/* Puts n mappings in place of those from first up to (not including) last. */
+static void replace(struct vp_process *proc, size_t first, size_t last, const struct vp_xmap *with,
+		    size_t n)
+{
+	memmove(proc->xmaps + first + n, proc->xmaps + last,
+		(proc->xmap_cnt - last) * sizeof(*proc->xmaps));
+	memcpy(proc->xmaps + first, with, n * sizeof(*with));
+	proc->xmap_cnt += n - (last - first);
+}
+
 int vp_process_add_xmap(struct vp_process *proc, const struct vp_xmap *x)
 {
-	const struct vp_xmap *known = vp_process_find(proc, x->start);
+	size_t first = first_above(proc, x->start), last = first, n = 0;
+	struct vp_xmap with[3];
 
-	if (known && !memcmp(known, x, sizeof(*x)))
+	if (first < proc->xmap_cnt && !memcmp(&proc->xmaps[first], x, sizeof(*x)))
 		return 0;
-	if (vp_array_room((void **)&proc->xmaps, &proc->xmap_cap, proc->xmap_cnt, 1, sizeof(*x)))
+	/* At most an old one's lower part, x, and an old one's upper part. */
+	if (vp_array_room((void **)&proc->xmaps, &proc->xmap_cap, proc->xmap_cnt, 2, sizeof(*x)))
 		return -ENOMEM;
-	proc->xmaps[proc->xmap_cnt++] = *x;
+	while (last < proc->xmap_cnt && proc->xmaps[last].start < x->end)
+		last++;
+	if (first < last && proc->xmaps[first].start < x->start) {
+		with[n] = proc->xmaps[first];
+		with[n++].end = x->start;
+	}
+	with[n++] = *x;
+	if (first < last && proc->xmaps[last - 1].end > x->end)
+		with[n++] = upper_part(&proc->xmaps[last - 1], x->end);
+	replace(proc, first, last, with, n);
 	return 1;
 }
 
 int vp_process_inherit(struct vp_process *proc, const struct vp_process *from)
 {
-	int err = vp_array_room((void **)&proc->xmaps, &proc->xmap_cap, proc->xmap_cnt,
-				from->xmap_cnt, sizeof(*proc->xmaps));
+	struct vp_process merged = {.id = proc->id, .sample_cnt = proc->sample_cnt};
+	int err = 0;
 
-	if (err || from->xmap_cnt == 0)
-		return err;
+	for (size_t i = 0; i < from->xmap_cnt && err >= 0; i++)
+		err = vp_process_add_xmap(&merged, &from->xmaps[i]);
 	/* What the child reported itself is newer. */
-	memmove(proc->xmaps + from->xmap_cnt, proc->xmaps, proc->xmap_cnt * sizeof(*proc->xmaps));
-	memcpy(proc->xmaps, from->xmaps, from->xmap_cnt * sizeof(*proc->xmaps));
-	proc->xmap_cnt += from->xmap_cnt;
+	for (size_t i = 0; i < proc->xmap_cnt && err >= 0; i++)
+		err = vp_process_add_xmap(&merged, &proc->xmaps[i]);
+	if (err < 0) {
+		free(merged.xmaps);
+		return err;
+	}
+	free(proc->xmaps);
+	*proc = merged;
 	return 0;
 }
 
 const struct vp_xmap *vp_process_find(const struct vp_process *proc, uint64_t addr)
 {
-	for (size_t i = proc->xmap_cnt; i-- > 0;) {
-		const struct vp_xmap *x = &proc->xmaps[i];
+	size_t i = first_above(proc, addr);
 
-		if (addr >= x->start && addr < x->end)
-			return x;
-	}
-	return NULL;
+	return i < proc->xmap_cnt && addr >= proc->xmaps[i].start ? &proc->xmaps[i] : NULL;
 }
 
 void vp_procs_free(struct vp_procs *p)

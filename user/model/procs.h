@@ -11,7 +11,7 @@
 
 struct vp_process {
 	struct vp_proc_id id;
-	struct vp_xmap *xmaps; /* in the order of their records: the newest counts */
+	struct vp_xmap *xmaps; /* ascending, disjoint: a newer one has cut older ones */
 	size_t xmap_cnt, xmap_cap;
 	uint64_t sample_cnt;
 };
@@ -32,10 +32,10 @@ uint32_t vp_procs_get(struct vp_procs *p, const struct vp_proc_id *id);
  */
 int vp_process_add_xmap(struct vp_process *proc, const struct vp_xmap *x);
 
-/* proc gets a copy of all that is known of from's mappings. 0 or -ENOMEM. */
+/* proc gets what is known of from's mappings, below its own. 0 or -ENOMEM. */
 int vp_process_inherit(struct vp_process *proc, const struct vp_process *from);
 
-/* Newest mapping that holds addr, or NULL. Borrowed until the next add. */
+/* The mapping that holds addr, or NULL. Borrowed until the next add. */
 const struct vp_xmap *vp_process_find(const struct vp_process *proc, uint64_t addr);
 
 void vp_procs_free(struct vp_procs *p);
