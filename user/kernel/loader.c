@@ -2,6 +2,8 @@
 #include "loader.h"
 
 #include <errno.h>
+#include <gelf.h>
+#include <linux/bpf.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,16 +46,24 @@ static uint64_t now_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 }
 
+/*
+ * Instructions in the object's code sections: bpf_program__insn_cnt does not count the functions that a
+ * program calls before it is loaded, and those are most of the sampler.
+ */
 static size_t unit_cost(const struct vp_load_unit *u)
 {
-	struct bpf_program *prog;
-	size_t cost = 0;
+	Elf *elf = elf_memory((char *)u->skeleton->data, u->skeleton->data_sz);
+	Elf_Scn *scn = NULL;
+	size_t bytes = 0;
 
-	bpf_object__for_each_program(prog, *u->skeleton->obj) {
-		if (bpf_program__autoload(prog))
-			cost += bpf_program__insn_cnt(prog);
+	while (elf && (scn = elf_nextscn(elf, scn))) {
+		GElf_Shdr shdr;
+
+		if (gelf_getshdr(scn, &shdr) && (shdr.sh_flags & SHF_EXECINSTR))
+			bytes += shdr.sh_size;
 	}
-	return cost;
+	elf_end(elf);
+	return bytes / sizeof(struct bpf_insn);
 }
 
 /*
@@ -132,6 +142,7 @@ int vp_load(struct vp_load_unit *units, size_t cnt, bool sequential, struct vp_e
 	struct queue q = {.by_cost = by_cost, .cnt = cnt};
 	size_t threads = sequential ? 1 : (size_t)get_nprocs();
 
+	elf_version(EV_CURRENT);
 	for (size_t i = 0; i < cnt; i++)
 		by_cost[i] = &units[i];
 	qsort(by_cost, cnt, sizeof(*by_cost), costlier_first);
