@@ -126,7 +126,7 @@ int vp_find_all(struct bpf_iter__task *ctx)
 	vp_find_seen |= VP_FIND_SEEN_TASK;
 	if (task->flags & PF_KTHREAD)
 		vp_find_seen |= VP_FIND_SEEN_KTHREAD;
-	if (!task->mm || vp_find_next >= vp_find_cnt)
+	if (!vp_mm(task) || vp_find_next >= vp_find_cnt)
 		return 0;
 	vp_find_seen |= VP_FIND_SEEN_MM;
 	c.task = task;

@@ -188,7 +188,7 @@ static __always_inline bool vp_user_regs(struct vp_unwind *u, struct bpf_perf_ev
 	u->sp = ctx->regs.sp;
 	u->fp = ctx->regs.bp;
 	if (!vp_cs_is_user(cs)) {
-		if ((u->task->flags & PF_KTHREAD) || !u->task->mm)
+		if ((u->task->flags & PF_KTHREAD) || !vp_mm(u->task))
 			return false;
 		saved = (void *)bpf_task_pt_regs(u->task);
 		cs = saved->cs;

@@ -64,10 +64,10 @@ static __always_inline bool vp_speaks_for_mm(struct task_struct *task)
 	struct vp_walk_key key = {};
 	__u32 tid = task->pid, *seen;
 
-	if (task->group_leader->mm)
+	if (BPF_CORE_READ(task, group_leader, mm))
 		return task->pid == task->tgid;
 
-	key.mm = (__u64)task->mm;
+	key.mm = vp_mm(task);
 	key.tgid = task->tgid;
 	seen = bpf_map_lookup_elem(&walk_seen, &key);
 	if (seen)
@@ -167,7 +167,7 @@ int vp_walk(struct bpf_iter__task_vma *ctx)
 	buf->rec.hdr.flags = VP_MMAP2_F_FROM_WALK;
 	vp_read_vma(&v, vma);
 	vp_fill_mmap2(&buf->rec, task, &v);
-	bpf_probe_read_kernel(buf->rec.comm, sizeof(buf->rec.comm), task->group_leader->comm);
+	BPF_CORE_READ_INTO(&buf->rec.comm, task, group_leader, comm);
 	size = vp_finish_mmap2(buf, vp_set_vma_name(buf, &v, vma));
 	if (vp_walk_fills_table && buf->rec.verdict != VP_VERDICT_NOT_EXEC)
 		return vp_walk_enter(task, buf, size);

@@ -22,9 +22,9 @@ static __always_inline void vp_enter_image(struct task_struct *task)
 {
 	struct pt_regs *regs = (void *)bpf_task_pt_regs(task);
 
-	if (!task->mm)
+	if (!vp_mm(task))
 		return;
-	vp_ask(task->mm->start_code);
+	vp_ask(BPF_CORE_READ(task, mm, start_code));
 #ifdef __TARGET_ARCH_x86
 	vp_ask(regs->ip);
 	/* Read as a number: newer verifiers type a loaded void * as memory. */
@@ -104,11 +104,19 @@ static __always_inline void vp_forget(struct task_struct *task)
 
 	if (vp_filter == VP_FILTER_TID)
 		bpf_map_delete_elem(&targets, &key);
-	if (task->signal->live.counter != 0)
+	if (BPF_CORE_READ(task, signal, live.counter) != 0)
 		return;
 	if (vp_filter == VP_FILTER_TGID)
 		bpf_map_delete_elem(&targets, &key);
 	bpf_map_delete_elem(&procs, &tgid);
+}
+
+static __always_inline __u32 vp_parent_tgid(struct task_struct *task)
+{
+	if (vp_pidns_inum)
+		return vp_pid_number(
+			(__u64)BPF_CORE_READ(task, real_parent, group_leader, thread_pid));
+	return BPF_CORE_READ(task, real_parent, tgid);
 }
 
 /* Hook: in the exiting thread; process context. Sends VP_REC_EXIT, frees what it had. */
@@ -122,7 +130,7 @@ int BPF_PROG(vp_exit, struct task_struct *p)
 		vp_fill_hdr(&rec.hdr, VP_REC_EXIT, sizeof(rec));
 		vp_fill_proc_id(&rec.proc, task);
 		rec.tid = vp_tid(task);
-		rec.parent_tgid = vp_tgid(task->real_parent);
+		rec.parent_tgid = vp_parent_tgid(task);
 		vp_send_event(&rec, sizeof(rec));
 	}
 	vp_forget(task);

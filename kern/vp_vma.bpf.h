@@ -24,9 +24,7 @@
 #define MM_CONTEXT_HAS_VSYSCALL 2 /* x86: 1 << 1 since 5.4 */
 
 /*
- * What is needed of a VMA, read once. By bpf_probe_read_kernel, not by walking the BTF
- * pointers: some verifiers look up a type by name, linearly, for each such load (6.18: a
- * quarter of the start-up time).
+ * What is needed of a VMA, read once (see vp_start_ns for how).
  */
 struct vp_vma {
 	__u64 start;

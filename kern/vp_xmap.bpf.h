@@ -15,8 +15,8 @@ struct {
 
 static __always_inline bool vp_proc_is_of(const struct vp_proc *proc, struct task_struct *task)
 {
-	return proc->mm == (__u64)task->mm && proc->exec_id == (__u32)task->self_exec_id &&
-	       proc->start_ns == task->group_leader->start_boottime;
+	return proc->mm == vp_mm(task) && proc->exec_id == (__u32)task->self_exec_id &&
+	       proc->start_ns == vp_start_ns(task);
 }
 
 /*
@@ -41,9 +41,9 @@ static __noinline struct vp_proc *vp_proc_get(struct task_struct *task)
 	if (!proc)
 		return NULL;
 	if (proc->mm == 0) {
-		proc->start_ns = task->group_leader->start_boottime;
+		proc->start_ns = vp_start_ns(task);
 		proc->exec_id = (__u32)task->self_exec_id;
-		proc->mm = (__u64)task->mm;
+		proc->mm = vp_mm(task);
 	}
 	return vp_proc_is_of(proc, task) ? proc : NULL;
 }
@@ -60,21 +60,26 @@ static __always_inline void vp_proc_unlock(struct vp_proc *proc)
  */
 static __always_inline void vp_proc_inherit(struct vp_proc *proc, struct task_struct *task)
 {
-	struct task_struct *parent = task->group_leader->real_parent;
-	__u32 parent_tgid = parent->tgid;
-	struct vp_proc *from;
+	struct task_struct *parent = BPF_CORE_READ(task, group_leader, real_parent);
+	__u32 exec_id = (__u32)task->parent_exec_id, tgid = BPF_CORE_READ(parent, tgid);
 	struct vp_rec_inherit rec = {};
+	struct vp_proc *from;
 	__u32 cnt;
 
-	if (task->self_exec_id != task->parent_exec_id ||
-	    parent->self_exec_id != task->parent_exec_id)
+	if ((__u32)task->self_exec_id != exec_id)
 		return;
-	from = bpf_map_lookup_elem(&procs, &parent_tgid);
-	if (!from || !vp_proc_is_of(from, parent) || from->cnt == 0)
+	from = bpf_map_lookup_elem(&procs, &tgid);
+	if (!from || from->cnt == 0 || from->exec_id != exec_id ||
+	    from->start_ns != BPF_CORE_READ(parent, group_leader, start_boottime))
 		return;
 	vp_fill_hdr(&rec.hdr, VP_REC_INHERIT, sizeof(rec));
 	vp_fill_proc_id(&rec.proc, task);
-	vp_fill_proc_id(&rec.from, parent);
+	rec.from.start_ns = from->start_ns;
+	rec.from.exec_id = from->exec_id;
+	rec.from.tgid =
+		vp_pidns_inum
+			? vp_pid_number((__u64)BPF_CORE_READ(parent, group_leader, thread_pid))
+			: tgid;
 	if (__sync_val_compare_and_swap(&proc->lock, 0, 1) != 0)
 		return;
 	if (proc->cnt != 0)
