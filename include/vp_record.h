@@ -77,6 +77,7 @@ struct vp_perf_mmap2 {
 #define VP_MMAP2_F_NAME_LAYER (1 << 2) /* the name is an overlay layer's: fix up from map_files */
 #define VP_MMAP2_F_NAME_CUT   (1 << 3) /* longer than VP_PATH_MAX: the name is "//toolong" */
 #define VP_MMAP2_F_VSYSCALL   (1 << 4) /* this mm has the gate VMA, which no VMA walk shows */
+#define VP_MMAP2_F_NAMELESS   (1 << 6) /* the file never had a place in a tree (memfd, …) */
 #define VP_MMAP2_F_FROM_WALK  (1 << 5) /* from the task_vma walk: existed before live tracking */
 
 /*

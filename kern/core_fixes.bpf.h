@@ -86,6 +86,44 @@ static __always_inline const struct path *vp_file_user_path(const struct file *f
 }
 
 /*
+ * Whether an mm's mappings have changed. 5e31275cc997 (6.4) counts write sections of mmap_lock
+ * in mm_lock_seq, an int, with CONFIG_PER_VMA_LOCK; eb449bd96954 (6.14, also in 6.12.y) made it
+ * a seqcount. Without it, what mmap and munmap usually move is compared, and nothing is
+ * trusted for longer than a second.
+ */
+struct mm_struct___v64 {
+	int mm_lock_seq;
+} __attribute__((preserve_access_index));
+
+struct vp_any_seqcount {
+	unsigned int sequence;
+};
+
+struct mm_struct___v614 {
+	struct vp_any_seqcount mm_lock_seq;
+} __attribute__((preserve_access_index));
+
+#define VP_TRUST_SHIFT 30 /* of ns: about a second */
+
+static __always_inline __u32 vp_mapping_seq(const struct mm_struct *mm)
+{
+	const struct mm_struct___v614 *v614 = (const void *)mm;
+	const struct mm_struct___v64 *v64 = (const void *)mm;
+	__u32 seq = 0;
+
+	if (bpf_core_field_exists(v614->mm_lock_seq)) {
+		bpf_probe_read_kernel(&seq, sizeof(seq),
+				      (void *)mm + bpf_core_field_offset(v614->mm_lock_seq));
+		return seq;
+	}
+	if (bpf_core_field_exists(v64->mm_lock_seq))
+		return BPF_CORE_READ(v64, mm_lock_seq);
+	seq = BPF_CORE_READ(mm, map_count) + 31 * BPF_CORE_READ(mm, total_vm) +
+	      961 * BPF_CORE_READ(mm, exec_vm);
+	return seq + (__u32)(bpf_ktime_get_ns() >> VP_TRUST_SHIFT);
+}
+
+/*
  * [heap]. d3bb89ea9c13 ("mm: refine vma_is_initial_heap…", 6.7): a VMA that only touches the
  * heap is not the heap. struct bpf_iter_task_vma came with the same release.
  */

@@ -38,6 +38,8 @@ struct vp_unwind {
 	__u32 word; /* bytes of a stack slot: 8, or 4 in a 32-bit process */
 	__u16 end;
 	bool asked;	 /* the one bpf_find_vma of this interrupt is spent */
+	__u32 now_seq;	 /* vp_mapping_seq() now */
+	__u64 doubt_pc;	 /* first frame whose mapping was last confirmed at another seq; 0: none */
 	__u64 hit_start; /* range, offset base and file of the last frame's mapping */
 	__u64 hit_end;
 	__u64 hit_pgoff;
@@ -57,7 +59,7 @@ static __always_inline void vp_remember_hit(struct vp_unwind *u, const struct vp
 /* The one question that an interrupt may ask. */
 static __always_inline __u32 vp_resolve_unknown(struct vp_unwind *u)
 {
-	__u32 zero = 0, verdict = vp_ask(u->pc);
+	__u32 zero = 0, verdict = vp_ask(u->pc, u->buf->rec.hdr.ts_ns);
 	struct vp_ask_buf *ask = bpf_map_lookup_elem(&ask_buf, &zero);
 
 	u->asked = true;
@@ -69,21 +71,40 @@ static __always_inline __u32 vp_resolve_unknown(struct vp_unwind *u)
 /* Known mappings first, the one question for the first unknown PC, else BUSY. */
 static __always_inline __u32 vp_resolve(struct vp_unwind *u, __u16 *flags)
 {
-	const struct vp_xmap *x;
+	__u32 slot;
 
 	if (u->pc >= u->hit_start && u->pc < u->hit_end)
 		return u->hit_verdict;
 	if (u->proc) {
-		x = vp_xmap_find(u->proc, u->pc);
-		if (x) {
-			vp_remember_hit(u, x);
-			return x->verdict;
+		slot = vp_xmap_slot(u->proc, u->pc);
+		if (slot < VP_XMAPS_PER_PROC) {
+			/* Else clang computes the address before the check. */
+			barrier_var(slot);
+			vp_remember_hit(u, &u->proc->xmap[slot]);
+			if (!u->doubt_pc && u->proc->seq[slot] != u->now_seq)
+				u->doubt_pc = u->pc;
+			/* What was copied while another CPU was writing it does not count. */
+			if (u->pc >= u->hit_start && u->pc < u->hit_end)
+				return u->hit_verdict;
 		}
 	}
 	if (u->asked)
 		return VP_VERDICT_BUSY;
 	*flags |= VP_FRAME_F_FRESH;
 	return vp_resolve_unknown(u);
+}
+
+/* The resolution of f->pc by the mapping that was hit last. */
+static __always_inline void vp_set_frame(const struct vp_unwind *u, struct vp_frame *f,
+					 __u32 verdict)
+{
+	f->offset = 0;
+	f->file_id = VP_FILE_ID_NONE;
+	f->verdict = verdict;
+	if (verdict == VP_VERDICT_FILE || verdict == VP_VERDICT_VDSO) {
+		f->offset = f->pc - u->hit_start + u->hit_pgoff;
+		f->file_id = u->hit_file_id;
+	}
 }
 
 /* Resolves u->pc and appends it; returns the verdict. */
@@ -96,14 +117,8 @@ static __always_inline __u32 vp_push_frame(struct vp_unwind *u, __u16 flags)
 		return verdict;
 	f = (void *)u->buf->tail + off;
 	f->pc = u->pc;
-	f->offset = 0;
-	f->file_id = VP_FILE_ID_NONE;
-	f->verdict = verdict;
 	f->flags = flags;
-	if (verdict == VP_VERDICT_FILE || verdict == VP_VERDICT_VDSO) {
-		f->offset = u->pc - u->hit_start + u->hit_pgoff;
-		f->file_id = u->hit_file_id;
-	}
+	vp_set_frame(u, f, verdict);
 	if (verdict == VP_VERDICT_BUSY)
 		vp_count(VP_CNT_FRAMES_UNRESOLVED);
 	u->frame_off = off + sizeof(*f);
@@ -202,12 +217,69 @@ static __always_inline bool vp_user_regs(struct vp_unwind *u, struct bpf_perf_ev
 	return true;
 }
 
+struct vp_mend {
+	struct vp_unwind *u;
+	__u32 first_off; /* of the first frame in the tail */
+};
+
+/*
+ * A frame that lies in the mapping asked for last is resolved by it. The offset comes from i:
+ * a verifier that follows the loop would take each value of a counter for a new state.
+ */
+static long vp_mend_frame(__u32 i, void *data)
+{
+	struct vp_mend *m = data;
+	struct vp_unwind *u = m->u;
+	__u32 off = m->first_off + i * sizeof(struct vp_frame);
+	struct vp_frame *f;
+
+	if (off > sizeof(u->buf->tail) - sizeof(*f))
+		return 1;
+	f = (void *)u->buf->tail + off;
+	if (f->pc >= u->hit_start && f->pc < u->hit_end)
+		vp_set_frame(u, f, u->hit_verdict);
+	return 0;
+}
+
+/*
+ * A sample in which every PC was known has its question left: it goes to the first frame
+ * whose mapping was last confirmed before the process changed its mappings. An answer that
+ * contradicts the table replaces it there and in this sample.
+ */
+static __always_inline void vp_confirm(struct vp_unwind *u, __u32 first_off)
+{
+	struct vp_mend m = {.u = u, .first_off = first_off};
+	__u32 zero = 0, verdict;
+	struct vp_ask_buf *ask;
+
+	if (!u->doubt_pc || u->asked)
+		return;
+	verdict = vp_ask(u->doubt_pc, u->buf->rec.hdr.ts_ns);
+	ask = bpf_map_lookup_elem(&ask_buf, &zero);
+	if (!ask || verdict == VP_VERDICT_BUSY)
+		return;
+	if (verdict <= VP_VERDICT_SPECIAL) {
+		vp_remember_hit(u, &ask->xmap);
+	} else {
+		if (u->proc)
+			vp_xmap_forget(u->proc, u->doubt_pc);
+		u->hit_start = u->doubt_pc;
+		u->hit_end = u->doubt_pc + 1;
+		u->hit_verdict = verdict;
+	}
+	bpf_loop(u->cnt, vp_mend_frame, &m, 0);
+}
+
 static __always_inline void vp_unwind_user(struct vp_unwind *u)
 {
-	u->proc = vp_proc_get_or_inherit(u->task);
+	__u32 first_off = u->frame_off;
+
+	u->proc = vp_proc_get_or_inherit(u->task, u->buf->rec.hdr.ts_ns);
+	u->now_seq = vp_mapping_seq((void *)vp_mm(u->task));
 	u->end = VP_END_DEPTH;
 	vp_push_frame(u, VP_FRAME_F_LEAF);
 	bpf_loop(VP_MAX_USER_FRAMES + 1, vp_unwind_step, u, 0);
+	vp_confirm(u, first_off);
 }
 
 /* Bytes of kernel stack put at the start of the tail. */

@@ -116,7 +116,7 @@ static __always_inline int vp_walk_send(struct vp_mmap2_buf *buf, __u32 size)
 
 /* Sends the record unless one was sent before; 1 if the ring is full. */
 static __always_inline int vp_walk_enter(struct task_struct *task, struct vp_mmap2_buf *buf,
-					 __u32 size)
+					 __u32 size, __u32 seq)
 {
 	struct vp_proc *proc = vp_proc_get(task);
 	struct vp_xmap x;
@@ -125,7 +125,7 @@ static __always_inline int vp_walk_enter(struct task_struct *task, struct vp_mma
 	if (!proc)
 		return vp_walk_send(buf, size);
 	vp_xmap_from_rec(&x, &buf->rec);
-	switch (vp_xmap_enter(proc, &x)) {
+	switch (vp_xmap_enter(proc, task, &x, seq)) {
 	case VP_ENTER_KNOWN:
 		return 0;
 	case VP_ENTER_REFUSED:
@@ -135,7 +135,7 @@ static __always_inline int vp_walk_enter(struct task_struct *task, struct vp_mma
 	if (full)
 		vp_proc_unlock(proc);
 	else
-		vp_xmap_publish(proc, &x);
+		vp_xmap_publish(proc, &x, seq);
 	return full;
 }
 
@@ -170,6 +170,6 @@ int vp_walk(struct bpf_iter__task_vma *ctx)
 	BPF_CORE_READ_INTO(&buf->rec.comm, task, group_leader, comm);
 	size = vp_finish_mmap2(buf, vp_set_vma_name(buf, &v, vma));
 	if (vp_walk_fills_table && buf->rec.verdict != VP_VERDICT_NOT_EXEC)
-		return vp_walk_enter(task, buf, size);
+		return vp_walk_enter(task, buf, size, vp_mapping_seq(v.mm));
 	return vp_walk_send(buf, size);
 }

@@ -22,37 +22,33 @@ static __always_inline void vp_enter_image(struct task_struct *task)
 {
 	struct pt_regs *regs = (void *)bpf_task_pt_regs(task);
 
+	__u64 now = bpf_ktime_get_ns();
+
 	if (!vp_mm(task))
 		return;
-	vp_ask(BPF_CORE_READ(task, mm, start_code));
+	vp_ask(BPF_CORE_READ(task, mm, start_code), now);
 #ifdef __TARGET_ARCH_x86
-	vp_ask(regs->ip);
+	vp_ask(regs->ip, now);
 	/* Read as a number: newer verifiers type a loaded void * as memory. */
-	vp_ask((__u64)BPF_CORE_READ(task, mm, context.vdso));
+	vp_ask((__u64)BPF_CORE_READ(task, mm, context.vdso), now);
 #endif
-}
-
-static __always_inline void vp_arm(struct task_struct *task)
-{
-	__u32 key = vp_target_key(task);
-	__u32 *flags = bpf_map_lookup_elem(&targets, &key);
-
-	if (vp_filter == VP_FILTER_TGID && flags)
-		*flags |= VP_TARGET_F_ARMED;
 }
 
 /*
  * Hook: in the task that exec'd, after the new image is in place; process context, IRQs on.
- * Arms a command that waits for its exec, starts the new life's table, sends VP_REC_EXEC.
+ * Sends VP_REC_EXEC, starts the new life's table and, last, arms a command that waited for its exec: no sample of it
+ * can precede the records.
  */
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(vp_exec, struct task_struct *p, pid_t old_pid, struct linux_binprm *bprm)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct vp_rec_exec rec = {};
+	__u32 key = vp_target_key(task), *waiting = NULL;
 
-	vp_arm(task);
-	if (!vp_current_is_wanted(task))
+	if (vp_filter == VP_FILTER_TGID)
+		waiting = bpf_map_lookup_elem(&targets, &key);
+	if (!waiting && !vp_current_is_wanted(task))
 		return 0;
 	vp_fill_hdr(&rec.hdr, VP_REC_EXEC, sizeof(rec));
 	vp_fill_proc_id(&rec.proc, task);
@@ -60,6 +56,8 @@ int BPF_PROG(vp_exec, struct task_struct *p, pid_t old_pid, struct linux_binprm 
 	bpf_get_current_comm(rec.comm, sizeof(rec.comm));
 	vp_send_event(&rec, sizeof(rec));
 	vp_enter_image(task);
+	if (waiting)
+		*waiting |= VP_TARGET_F_ARMED;
 	return 0;
 }
 

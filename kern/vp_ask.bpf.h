@@ -15,7 +15,7 @@
  */
 struct vp_ask_buf {
 	__u32 taken;
-	__u32 reserved;
+	__u32 seq; /* vp_mapping_seq() when it was true */
 	struct vp_xmap xmap;
 	struct vp_mmap2_buf mmap2;
 };
@@ -42,6 +42,7 @@ static long vp_describe(struct task_struct *task, struct vm_area_struct *vma, vo
 		return 0;
 	buf = &ask->mmap2;
 	vp_read_vma(&v, vma);
+	ask->seq = vp_mapping_seq(v.mm);
 	vp_fill_hdr(&buf->rec.hdr, VP_REC_MMAP2, 0);
 	vp_fill_mmap2(&buf->rec, task, &v);
 	if (v.file)
@@ -53,19 +54,23 @@ static long vp_describe(struct task_struct *task, struct vm_area_struct *vma, vo
 }
 
 /*
- * Sends the record and enters the mapping. For a file the reader is woken at once: the
+ * Sends the record and enters the mapping. For a new file the reader is woken at once: the
  * process may not live until the next look. Not for anonymous memory: a JIT must not cost
- * wakeups.
+ * wakeups; nor for what finds no room in the table and is reported again and again.
  */
-static __always_inline void vp_publish(struct vp_proc *proc, struct vp_ask_buf *ask)
+static __always_inline void vp_publish(struct task_struct *task, struct vp_ask_buf *ask)
 {
+	struct vp_proc *proc = vp_proc_get(task);
 	__u32 size = ask->mmap2.rec.hdr.size;
-	__u64 wakeup =
-		ask->xmap.verdict == VP_VERDICT_FILE ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
-	int entered = proc ? vp_xmap_enter(proc, &ask->xmap) : VP_ENTER_REFUSED;
+	__u64 wakeup = BPF_RB_NO_WAKEUP;
+	int entered = VP_ENTER_REFUSED;
 
+	if (proc)
+		entered = vp_xmap_enter(proc, task, &ask->xmap, ask->seq);
 	if (entered == VP_ENTER_KNOWN)
 		return;
+	if (entered == VP_ENTER_NEW && ask->xmap.verdict == VP_VERDICT_FILE)
+		wakeup = BPF_RB_FORCE_WAKEUP;
 	bpf_get_current_comm(ask->mmap2.rec.comm, VP_COMM_LEN);
 	if (size > sizeof(ask->mmap2))
 		size = sizeof(ask->mmap2);
@@ -76,10 +81,10 @@ static __always_inline void vp_publish(struct vp_proc *proc, struct vp_ask_buf *
 		return;
 	}
 	if (entered == VP_ENTER_NEW)
-		vp_xmap_publish(proc, &ask->xmap);
+		vp_xmap_publish(proc, &ask->xmap, ask->seq);
 }
 
-static __always_inline __u32 vp_ask_locked(struct vp_ask_buf *ask, __u64 pc)
+static __always_inline __u32 vp_ask_locked(struct vp_ask_buf *ask, __u64 pc, __u64 ts_ns)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	long err = bpf_find_vma(task, pc, vp_describe, NULL, 0);
@@ -93,25 +98,27 @@ static __always_inline __u32 vp_ask_locked(struct vp_ask_buf *ask, __u64 pc)
 		return VP_VERDICT_NO_VMA;
 	}
 	vp_count(VP_CNT_FIND_OK);
+	ask->mmap2.rec.hdr.ts_ns = ts_ns;
 	vp_xmap_from_rec(&ask->xmap, &ask->mmap2.rec);
 	if (ask->xmap.verdict != VP_VERDICT_NOT_EXEC)
-		vp_publish(vp_proc_get(task), ask);
+		vp_publish(task, ask);
 	return ask->xmap.verdict;
 }
 
 /*
- * The verdict on pc in the current task; VP_VERDICT_BUSY says nothing about the address.
+ * The verdict on pc in the current task; VP_VERDICT_BUSY says nothing about the address. The
+ * record of a mapping that is reported is dated ts_ns: the sample's, which must not precede it.
  * With IRQs off it can answer once an interrupt. A global function: verified once, not once
  * for each state of the unwinder's loop that calls it.
  */
-__noinline int vp_ask(__u64 pc)
+__noinline int vp_ask(__u64 pc, __u64 ts_ns)
 {
 	__u32 zero = 0, verdict;
 	struct vp_ask_buf *ask = bpf_map_lookup_elem(&ask_buf, &zero);
 
 	if (!ask || __sync_val_compare_and_swap(&ask->taken, 0, 1) != 0)
 		return VP_VERDICT_BUSY;
-	verdict = vp_ask_locked(ask, pc);
+	verdict = vp_ask_locked(ask, pc, ts_ns);
 	__sync_lock_test_and_set(&ask->taken, 0);
 	return verdict;
 }

@@ -18,9 +18,10 @@
 /*
  * Valid for a task only while mm, start_ns and exec_id equal the task's: exec, exit and a reused
  * tgid all change one of them.
- * xmap[0 … cnt-1] only grows. An inserter takes `lock` by compare-and-swap, writes the slot
- * and then publishes it by storing its `end` and then cnt; readers need no lock, since a slot never changes
- * after it was published. A lock that is taken is not waited for.
+ * An inserter takes `lock` by compare-and-swap, writes a new slot and then publishes it by
+ * storing cnt. A slot whose mapping was replaced as a whole is used again: its `end` is 0 until
+ * everything else is written. Readers take no lock and check what they copied. A lock that is
+ * taken is not waited for.
  */
 struct vp_proc {
 	__u64 mm;
@@ -31,6 +32,8 @@ struct vp_proc {
 	__u32 generation;    /* of the mappings: + 1 for each insertion */
 	__u32 inherit_asked; /* whether the parent's mappings were looked for */
 	__u32 reserved;
+	/* vp_mapping_seq() when the slot was last known to be true. Plain stores: the last wins. */
+	__u32 seq[VP_XMAPS_PER_PROC];
 	struct vp_xmap xmap[VP_XMAPS_PER_PROC];
 };
 

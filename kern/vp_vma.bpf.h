@@ -137,8 +137,10 @@ static __always_inline void vp_fill_user_file(struct vp_rec_mmap2 *rec, const st
 	rec->perf.ino_generation = BPF_CORE_READ(inode, i_generation);
 	if (layer)
 		rec->hdr.flags |= VP_MMAP2_F_NAME_LAYER;
-	if (vp_dentry_is_deleted(dentry) || vp_path_is_nameless(path))
+	if (vp_dentry_is_deleted(dentry))
 		rec->hdr.flags |= VP_MMAP2_F_DELETED;
+	if (vp_path_is_nameless(path))
+		rec->hdr.flags |= VP_MMAP2_F_NAMELESS;
 }
 
 /*

@@ -20,32 +20,37 @@ static __always_inline bool vp_proc_is_of(const struct vp_proc *proc, struct tas
 }
 
 /*
- * The tables of task's process, made anew if they are an older life's. NULL if there is no
- * room. Two CPUs may do this at once for one process: the update with BPF_NOEXIST decides.
+ * The table of task's process, made anew if it is an older life's. NULL: no room, or another
+ * CPU is making it (mm is 0 until that is done).
  */
 static __noinline struct vp_proc *vp_proc_get(struct task_struct *task)
 {
 	__u32 tgid = task->tgid, zero = 0;
 	struct vp_proc *proc = bpf_map_lookup_elem(&procs, &tgid), *empty;
+	long err;
 
 	if (proc && vp_proc_is_of(proc, task))
 		return proc;
+	if (proc && proc->mm == 0)
+		return NULL;
 	if (proc)
 		bpf_map_delete_elem(&procs, &tgid);
 	empty = bpf_map_lookup_elem(&empty_proc, &zero);
 	if (!empty)
 		return NULL;
-	if (bpf_map_update_elem(&procs, &tgid, empty, BPF_NOEXIST) == -E2BIG)
+	err = bpf_map_update_elem(&procs, &tgid, empty, BPF_NOEXIST);
+	if (err == -E2BIG)
 		vp_count(VP_CNT_PROC_FULL);
+	if (err)
+		return NULL;
 	proc = bpf_map_lookup_elem(&procs, &tgid);
 	if (!proc)
 		return NULL;
-	if (proc->mm == 0) {
-		proc->start_ns = vp_start_ns(task);
-		proc->exec_id = (__u32)task->self_exec_id;
-		proc->mm = vp_mm(task);
-	}
-	return vp_proc_is_of(proc, task) ? proc : NULL;
+	proc->start_ns = vp_start_ns(task);
+	proc->exec_id = (__u32)task->self_exec_id;
+	barrier();
+	*(volatile __u64 *)&proc->mm = vp_mm(task);
+	return proc;
 }
 
 static __always_inline void vp_proc_unlock(struct vp_proc *proc)
@@ -58,7 +63,8 @@ static __always_inline void vp_proc_unlock(struct vp_proc *proc)
  * copy of what is known of them, made when it is first needed. A parent that has exec'd
  * since, or is gone, gives nothing.
  */
-static __always_inline void vp_proc_inherit(struct vp_proc *proc, struct task_struct *task)
+static __always_inline void vp_proc_inherit(struct vp_proc *proc, struct task_struct *task,
+					    __u64 ts_ns)
 {
 	struct task_struct *parent = BPF_CORE_READ(task, group_leader, real_parent);
 	__u32 exec_id = (__u32)task->parent_exec_id, tgid = BPF_CORE_READ(parent, tgid);
@@ -73,6 +79,7 @@ static __always_inline void vp_proc_inherit(struct vp_proc *proc, struct task_st
 	    from->start_ns != BPF_CORE_READ(parent, group_leader, start_boottime))
 		return;
 	vp_fill_hdr(&rec.hdr, VP_REC_INHERIT, sizeof(rec));
+	rec.hdr.ts_ns = ts_ns;
 	vp_fill_proc_id(&rec.proc, task);
 	rec.from.start_ns = from->start_ns;
 	rec.from.exec_id = from->exec_id;
@@ -94,14 +101,17 @@ out:
 	vp_proc_unlock(proc);
 }
 
-/* vp_proc_get, and for a process seen for the first time what it has from its parent. */
-static __always_inline struct vp_proc *vp_proc_get_or_inherit(struct task_struct *task)
+/*
+ * vp_proc_get, and for a process seen for the first time what it has from its parent; the
+ * record of that is dated ts_ns.
+ */
+static __always_inline struct vp_proc *vp_proc_get_or_inherit(struct task_struct *task, __u64 ts_ns)
 {
 	struct vp_proc *proc = vp_proc_get(task);
 
 	if (proc && !proc->inherit_asked) {
 		proc->inherit_asked = 1;
-		vp_proc_inherit(proc, task);
+		vp_proc_inherit(proc, task, ts_ns);
 	}
 	return proc;
 }
@@ -132,42 +142,57 @@ __noinline int vp_xmap_slot(const struct vp_proc *proc, __u64 pc)
 	return -1;
 }
 
-/* NULL if pc lies in no known mapping. */
-static __always_inline const struct vp_xmap *vp_xmap_find(const struct vp_proc *proc, __u64 pc)
-{
-	__u32 slot = vp_xmap_slot(proc, pc);
-
-	if (slot >= VP_XMAPS_PER_PROC)
-		return NULL;
-	/* Else clang computes the address before the check. */
-	barrier_var(slot);
-	return &proc->xmap[slot];
-}
-
 static __always_inline bool vp_xmap_equal(const struct vp_xmap *a, const struct vp_xmap *b)
 {
 	return a->start == b->start && a->end == b->end && a->pgoff == b->pgoff &&
 	       a->file_id == b->file_id && a->verdict == b->verdict;
 }
 
-#define VP_ENTER_NEW	 0 /* locked: send the record, then vp_xmap_publish or _cancel */
+#define VP_ENTER_NEW	 0 /* locked: send the record, then vp_xmap_publish or _unlock */
 #define VP_ENTER_KNOWN	 1 /* was there already, word for word: its record was sent */
 #define VP_ENTER_REFUSED 2 /* no room or another CPU is entering one: counted */
 
 /*
- * First half of an insertion. Between the halves the record of the mapping is sent, so that
- * no sample can use a mapping whose record does not precede it.
+ * The slot that new takes the place of as a whole, or VP_XMAPS_PER_PROC: a new one. Only where
+ * no other slot holds new's ends, or an older answer would hide it.
  */
-static __always_inline int vp_xmap_enter(struct vp_proc *proc, const struct vp_xmap *new)
+static __always_inline __u32 vp_xmap_replaced(const struct vp_proc *proc, const struct vp_xmap *new)
 {
-	const struct vp_xmap *known;
+	__u32 slot = vp_xmap_slot(proc, new->start), last = vp_xmap_slot(proc, new->end - 1);
+	const struct vp_xmap *x;
+
+	if (slot >= VP_XMAPS_PER_PROC || slot != last)
+		return VP_XMAPS_PER_PROC;
+	barrier_var(slot);
+	x = &proc->xmap[slot];
+	return new->start <= x->start &&new->end >= x->end ? slot : VP_XMAPS_PER_PROC;
+}
+
+/*
+ * First half of an insertion. Between the halves the record of the mapping is sent, so that
+ * no sample can use a mapping whose record does not precede it. seq: vp_mapping_seq() when new
+ * was true.
+ */
+static __always_inline int vp_xmap_enter(struct vp_proc *proc, struct task_struct *task,
+					 const struct vp_xmap *new, __u32 seq)
+{
+	__u32 slot;
 
 	if (__sync_val_compare_and_swap(&proc->lock, 0, 1) != 0) {
 		vp_count(VP_CNT_TABLE_BUSY);
 		return VP_ENTER_REFUSED;
 	}
-	known = vp_xmap_find(proc, new->start);
-	if (known && vp_xmap_equal(known, new)) {
+	/* The element may have become another process's since it was looked up. */
+	if (!vp_proc_is_of(proc, task)) {
+		vp_proc_unlock(proc);
+		return VP_ENTER_REFUSED;
+	}
+	slot = vp_xmap_replaced(proc, new);
+	if (slot < VP_XMAPS_PER_PROC) {
+		barrier_var(slot);
+		if (!vp_xmap_equal(&proc->xmap[slot], new))
+			return VP_ENTER_NEW;
+		proc->seq[slot] = seq;
 		vp_proc_unlock(proc);
 		return VP_ENTER_KNOWN;
 	}
@@ -179,18 +204,45 @@ static __always_inline int vp_xmap_enter(struct vp_proc *proc, const struct vp_x
 	return VP_ENTER_NEW;
 }
 
-static __always_inline void vp_xmap_publish(struct vp_proc *proc, const struct vp_xmap *new)
+/* Second half; see struct vp_proc for the order of the stores, which x86 keeps. */
+static __always_inline void vp_xmap_publish(struct vp_proc *proc, const struct vp_xmap *new,
+					    __u32 seq)
 {
-	__u32 cnt = proc->cnt;
+	__u32 slot = vp_xmap_replaced(proc, new), cnt = proc->cnt;
+	bool append = slot >= VP_XMAPS_PER_PROC;
+	struct vp_xmap *x;
 
-	if (cnt < VP_XMAPS_PER_PROC) {
-		proc->xmap[cnt] = *new;
-		proc->generation++;
+	if (append)
+		slot = cnt;
+	if (slot < VP_XMAPS_PER_PROC) {
+		barrier_var(slot);
+		x = &proc->xmap[slot];
+		*(volatile __u64 *)&x->end = 0;
 		barrier();
-		/* x86 keeps the order of stores; elsewhere the unlock's full barrier is near. */
-		*(volatile __u32 *)&proc->cnt = cnt + 1;
+		x->start = new->start;
+		x->pgoff = new->pgoff;
+		x->file_id = new->file_id;
+		x->verdict = new->verdict;
+		proc->seq[slot] = seq;
+		barrier();
+		*(volatile __u64 *)&x->end = new->end;
+		barrier();
+		if (append)
+			*(volatile __u32 *)&proc->cnt = cnt + 1;
+		proc->generation++;
 	}
 	vp_proc_unlock(proc);
+}
+
+/* What was known of pc is not true any more. */
+static __always_inline void vp_xmap_forget(struct vp_proc *proc, __u64 pc)
+{
+	__u32 slot = vp_xmap_slot(proc, pc);
+
+	if (slot >= VP_XMAPS_PER_PROC)
+		return;
+	barrier_var(slot);
+	*(volatile __u64 *)&proc->xmap[slot].end = 0;
 }
 
 static __always_inline void vp_xmap_from_rec(struct vp_xmap *x, const struct vp_rec_mmap2 *rec)

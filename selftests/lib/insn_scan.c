@@ -11,13 +11,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#define HELPER_GET_STACKID 27
-#define HELPER_GET_STACK 67
+#define HELPER_GET_STACKID    27
+#define HELPER_GET_STACK      67
 #define HELPER_GET_TASK_STACK 141
-#define HELPER_FIND_VMA 180
+#define HELPER_FIND_VMA	      180
 
 #define LD_IMM64 (BPF_LD | BPF_IMM | BPF_DW)
-#define CALL (BPF_JMP | BPF_CALL)
+#define CALL	 (BPF_JMP | BPF_CALL)
 
 /* ---- one function --------------------------------------------------------------------------- */
 

@@ -10,8 +10,8 @@
 struct procmaps_row {
 	uint64_t start, end, pgoff, ino;
 	uint32_t maj, min;
-	char prot[5];	/* "r-xp" */
-	char *name;	/* unescaped; "" for none */
+	char prot[5]; /* "r-xp" */
+	char *name;   /* unescaped; "" for none */
 };
 
 struct procmaps {

@@ -14,8 +14,6 @@
 #include <unistd.h>
 
 /* perf starts in a second or so, when the machine is busy with other tests in several. */
-#define PERF_TEST(name) Test(perfdata, name, .timeout = 120)
-
 #define NEED_PERF()                                                                                \
 	do {                                                                                       \
 		if (!pds_have_perf())                                                              \
@@ -82,7 +80,7 @@ static void expect(const char *text, const char *needle, int cnt)
 	cr_expect(eq(int, pds_count(text, needle), cnt), "\"%s\" in:\n%.4000s", needle, text);
 }
 
-PERF_TEST(perf_names_the_frames_of_mapped_files)
+Test(perfdata, perf_names_the_frames_of_mapped_files, .timeout = 120)
 {
 	struct pds s;
 	uint64_t user[] = {LEAF, CALLER, (uintptr_t)l64a + 3};
@@ -109,7 +107,7 @@ PERF_TEST(perf_names_the_frames_of_mapped_files)
 	pds_remove(&s);
 }
 
-PERF_TEST(report_counts_samples_and_periods)
+Test(perfdata, report_counts_samples_and_periods, .timeout = 120)
 {
 	struct pds s;
 	char *text;
@@ -169,7 +167,7 @@ static int kernel_build_id(uint8_t *id)
 	return 0;
 }
 
-PERF_TEST(kernel_frames_come_before_user_frames_and_are_named)
+Test(perfdata, kernel_frames_come_before_user_frames_and_are_named, .timeout = 120)
 {
 	struct pds s;
 	uint64_t stext = kernel_symbol("_stext"), etext = kernel_symbol("_etext");
@@ -202,7 +200,7 @@ PERF_TEST(kernel_frames_come_before_user_frames_and_are_named)
 	pds_remove(&s);
 }
 
-PERF_TEST(a_module_is_a_dso_of_its_own)
+Test(perfdata, a_module_is_a_dso_of_its_own, .timeout = 120)
 {
 	struct pds s;
 	uint64_t pc = 0xffffffffc0001010;
@@ -219,7 +217,7 @@ PERF_TEST(a_module_is_a_dso_of_its_own)
 	pds_remove(&s);
 }
 
-PERF_TEST(kernel_and_guest_samples_without_frames_still_count)
+Test(perfdata, kernel_and_guest_samples_without_frames_still_count, .timeout = 120)
 {
 	struct pds s;
 	uint64_t user[] = {LEAF};
@@ -242,7 +240,7 @@ PERF_TEST(kernel_and_guest_samples_without_frames_still_count)
 	pds_remove(&s);
 }
 
-PERF_TEST(an_address_outside_all_mappings_is_unknown)
+Test(perfdata, an_address_outside_all_mappings_is_unknown, .timeout = 120)
 {
 	struct pds s;
 	uint64_t user[] = {LEAF, 0x1234};
@@ -260,7 +258,7 @@ PERF_TEST(an_address_outside_all_mappings_is_unknown)
 	pds_remove(&s);
 }
 
-PERF_TEST(a_thousand_frames_survive)
+Test(perfdata, a_thousand_frames_survive, .timeout = 120)
 {
 	struct pds s;
 	uint64_t user[VP_MAX_USER_FRAMES], kern[VP_MAX_KERN_FRAMES];
@@ -284,7 +282,7 @@ PERF_TEST(a_thousand_frames_survive)
 	pds_remove(&s);
 }
 
-PERF_TEST(jit_frames_are_named_by_a_perf_map)
+Test(perfdata, jit_frames_are_named_by_a_perf_map, .timeout = 120)
 {
 	struct pds s;
 	char map[64], *text;
@@ -307,7 +305,7 @@ PERF_TEST(jit_frames_are_named_by_a_perf_map)
 	pds_remove(&s);
 }
 
-PERF_TEST(the_vdso_is_mapped_from_its_beginning)
+Test(perfdata, the_vdso_is_mapped_from_its_beginning, .timeout = 120)
 {
 	struct pds s;
 	char *text;
@@ -351,19 +349,19 @@ static void sample_under_name(const char *file, int levels)
 	pds_remove(&s);
 }
 
-PERF_TEST(names_with_spaces_newlines_and_utf8_are_kept)
+Test(perfdata, names_with_spaces_newlines_and_utf8_are_kept, .timeout = 120)
 {
 	NEED_PERF();
 	sample_under_name("sp ace\nnew line 火\xff.so", 0);
 }
 
-PERF_TEST(names_of_4000_bytes_are_kept)
+Test(perfdata, names_of_4000_bytes_are_kept, .timeout = 120)
 {
 	NEED_PERF();
 	sample_under_name("x.so", 19);
 }
 
-PERF_TEST(a_file_without_samples_reads_fine)
+Test(perfdata, a_file_without_samples_reads_fine, .timeout = 120)
 {
 	struct pds s;
 	char *text;
@@ -382,7 +380,7 @@ PERF_TEST(a_file_without_samples_reads_fine)
 	pds_remove(&s);
 }
 
-PERF_TEST(the_header_tells_of_the_recording)
+Test(perfdata, the_header_tells_of_the_recording, .timeout = 120)
 {
 	struct pds s;
 	char *text;
@@ -433,7 +431,7 @@ static int own_build_id(struct dl_phdr_info *info, size_t size, void *out)
 	return 1; /* the main program is the first */
 }
 
-PERF_TEST(build_ids_belong_to_the_mapped_names)
+Test(perfdata, build_ids_belong_to_the_mapped_names, .timeout = 120)
 {
 	struct pds s;
 	uint8_t id[20] = {0}, short_id[8] = {0xab, 0xcd};
@@ -465,7 +463,7 @@ PERF_TEST(build_ids_belong_to_the_mapped_names)
 
 /* ---- order ---- */
 
-PERF_TEST(a_walked_mapping_counts_before_samples_written_earlier)
+Test(perfdata, a_walked_mapping_counts_before_samples_written_earlier, .timeout = 120)
 {
 	struct pds s;
 	char *text;
@@ -482,7 +480,7 @@ PERF_TEST(a_walked_mapping_counts_before_samples_written_earlier)
 	pds_remove(&s);
 }
 
-PERF_TEST(a_mapping_found_by_a_sample_counts_before_it)
+Test(perfdata, a_mapping_found_by_a_sample_counts_before_it, .timeout = 120)
 {
 	struct pds s;
 	char *text;
@@ -501,7 +499,7 @@ PERF_TEST(a_mapping_found_by_a_sample_counts_before_it)
 	pds_remove(&s);
 }
 
-PERF_TEST(late_samples_keep_their_time_and_comm)
+Test(perfdata, late_samples_keep_their_time_and_comm, .timeout = 120)
 {
 	struct pds s;
 	char *text;
@@ -527,7 +525,7 @@ PERF_TEST(late_samples_keep_their_time_and_comm)
 
 /* ---- comms ---- */
 
-PERF_TEST(comms_follow_the_thread_and_are_written_once)
+Test(perfdata, comms_follow_the_thread_and_are_written_once, .timeout = 120)
 {
 	struct pds s;
 	char *text;
@@ -549,7 +547,7 @@ PERF_TEST(comms_follow_the_thread_and_are_written_once)
 	pds_remove(&s);
 }
 
-PERF_TEST(a_thread_sampled_first_names_its_process_until_the_leader_is_seen)
+Test(perfdata, a_thread_sampled_first_names_its_process_until_the_leader_is_seen, .timeout = 120)
 {
 	struct pds s;
 	char *text;
@@ -593,7 +591,7 @@ static struct vp_proc_id other_proc(uint32_t n)
 	return (struct vp_proc_id){.start_ns = 900 + n, .tgid = PDS_TGID + n, .exec_id = 1};
 }
 
-PERF_TEST(a_forked_child_has_its_parents_mappings_and_comm)
+Test(perfdata, a_forked_child_has_its_parents_mappings_and_comm, .timeout = 120)
 {
 	struct pds s;
 	char *text;
@@ -617,7 +615,7 @@ PERF_TEST(a_forked_child_has_its_parents_mappings_and_comm)
 	pds_remove(&s);
 }
 
-PERF_TEST(inherited_mappings_are_written_again_and_pass_on)
+Test(perfdata, inherited_mappings_are_written_again_and_pass_on, .timeout = 120)
 {
 	struct pds s;
 	char *text;
@@ -670,7 +668,7 @@ Test(perfdata, inherited_mappings_give_way_to_the_childs_own)
 	pds_remove(&s);
 }
 
-PERF_TEST(a_walked_mapping_of_a_young_process_outlives_its_fork)
+Test(perfdata, a_walked_mapping_of_a_young_process_outlives_its_fork, .timeout = 120)
 {
 	struct pds s;
 	char *text;
@@ -689,7 +687,7 @@ PERF_TEST(a_walked_mapping_of_a_young_process_outlives_its_fork)
 	pds_remove(&s);
 }
 
-PERF_TEST(exec_renames_and_forgets_the_old_image)
+Test(perfdata, exec_renames_and_forgets_the_old_image, .timeout = 120)
 {
 	struct pds s;
 	struct vp_proc_id before;
@@ -721,7 +719,7 @@ PERF_TEST(exec_renames_and_forgets_the_old_image)
 	pds_remove(&s);
 }
 
-PERF_TEST(threads_share_the_mappings_of_their_process)
+Test(perfdata, threads_share_the_mappings_of_their_process, .timeout = 120)
 {
 	struct pds s;
 	char *text;

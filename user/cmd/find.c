@@ -257,7 +257,8 @@ static int print_all(struct finding *f, struct vp_err *e)
 			print_text(f, &f->finds[i]);
 	}
 	if (fflush(stdout))
-		return vp_err_set(e, -errno, "standard output: %s", strerror(errno));
+		return vp_err_set(e, -errno, "standard output: %s (write it elsewhere)",
+				  strerror(errno));
 	return 0;
 }
 

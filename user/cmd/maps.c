@@ -166,7 +166,9 @@ static int walk(const struct maps_args *a, struct vp_err *e)
 	if (!err)
 		end_process(&printer);
 	if (!err && a->pids.cnt && !printer.any)
-		err = vp_err_set(e, -ESRCH, "PID %d: it ended before its mappings could be read",
+		err = vp_err_set(e, -ESRCH,
+				 "PID %d: it ended before its mappings could be read "
+				 "(name a process that still runs)",
 				 a->pids.pid[0]);
 	vp_ring_close(ring);
 	vp_walker_close(&walker);
@@ -187,7 +189,7 @@ int cmd_maps(int argc, char **argv)
 	if (vp_privileges_check(&e) || check_pids(&a.pids, &e) || walk(&a, &e))
 		ret = vp_fail("maps", &e);
 	if (!ret && fflush(stdout)) {
-		vp_err_set(&e, -errno, "standard output: %s", strerror(errno));
+		vp_err_set(&e, -errno, "standard output: %s (write it elsewhere)", strerror(errno));
 		ret = vp_fail("maps", &e);
 	}
 	vp_pids_free(&a.pids);

@@ -173,6 +173,8 @@ int vp_record_parse(struct vp_record_args *a, int argc, char **argv)
 	}
 	if (!ret && optind < argc)
 		a->command = argv + optind;
+	else if (!ret && optind > 1 && !strcmp(argv[optind - 1], "--"))
+		ret = vp_usage_error("record", "which command? nothing follows --");
 	return ret ? ret : check_targets(a);
 }
 

@@ -138,11 +138,16 @@ static int check_seen(struct vp_finder *f, pid_t tgid, struct vp_err *e)
 	if (seen & VP_FIND_SEEN_MM)
 		return 0;
 	if (seen & VP_FIND_SEEN_KTHREAD)
-		return vp_err_set(e, -ESRCH, "PID %d is a kernel thread: it has no user mappings",
-				  tgid);
+		return vp_err_set(
+			e, -ESRCH,
+			"PID %d: a kernel thread, which has no user mappings (name a user process)",
+			tgid);
 	if (seen & VP_FIND_SEEN_TASK)
-		return vp_err_set(e, -ESRCH, "PID %d is exiting: its memory is gone", tgid);
-	return vp_err_set(e, -ESRCH, "PID %d: no such process", tgid);
+		return vp_err_set(e, -ESRCH,
+				  "PID %d: it is exiting, its memory is gone (name a process that "
+				  "still runs)",
+				  tgid);
+	return vp_err_set(e, -ESRCH, "PID %d: no such process (ps -e lists them)", tgid);
 }
 
 /* Copies the questions whose answer is still to come to the front of the map; how many. */

@@ -37,7 +37,7 @@ int vp_perf_freq_check(uint64_t freq_hz, struct vp_err *e)
 	uint64_t max = max_rate();
 
 	if (freq_hz == 0)
-		return vp_err_set(e, -EINVAL, "-F 0: a frequency is at least 1 Hz");
+		return vp_err_set(e, -EINVAL, "-F 0: no samples at all (give at least 1 Hz)");
 	if (freq_hz > max)
 		return vp_err_set(
 			e, -EINVAL,

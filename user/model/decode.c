@@ -33,6 +33,8 @@ static bool is_whole_mmap2(const struct vp_rec_mmap2 *r, size_t size)
 		return false;
 	if (r->name_bytes == 0 || r->name_bytes % 8 || size != sizeof(*r) + r->name_bytes)
 		return false;
+	if (r->perf.size != sizeof(r->perf) + r->name_bytes)
+		return false;
 	if (r->name_bytes > VP_PATH_MAX + 8 || r->perf.addr + r->perf.len < r->perf.addr)
 		return false;
 	return name[r->name_bytes - 1] == '\0';
@@ -48,10 +50,18 @@ static void set_name_size(struct vp_mmap2 *m)
 	m->rec.hdr.size = sizeof(m->rec) + padded;
 }
 
-/* " (deleted)" as d_path says it of a file without a name, which the walk of parts does not. */
+static const char suffix[] = " (deleted)";
+
+static bool ends_deleted(const char *name)
+{
+	size_t len = strlen(name), n = strlen(suffix);
+
+	return len > n && !strcmp(name + len - n, suffix);
+}
+
+/* As d_path says it of a file without a name, which the walk of parts does not. */
 static void append_deleted(struct vp_mmap2 *m)
 {
-	static const char suffix[] = " (deleted)";
 	size_t len = strlen(m->name);
 
 	if (len + sizeof(suffix) <= VP_PATH_MAX)
@@ -88,7 +98,7 @@ static void name_from_parts(struct vp_mmap2 *m, const char *parts)
 		return;
 	}
 	join_parts(m, parts, len);
-	if (m->rec.hdr.flags & VP_MMAP2_F_DELETED)
+	if (m->rec.hdr.flags & (VP_MMAP2_F_DELETED | VP_MMAP2_F_NAMELESS))
 		append_deleted(m);
 }
 
@@ -122,7 +132,10 @@ static int decode_mmap2(struct vp_decoder *d, const struct vp_rec_mmap2 *r)
 		name_from_map_files(&m);
 		set_name_size(&m);
 	}
-	m.rec.hdr.flags &= ~(VP_MMAP2_F_NAME_PARTS | VP_MMAP2_F_NAME_LAYER);
+	/* A file without a place in a tree counts as deleted when it is called so: not anon_inode:[…]. */
+	if ((r->hdr.flags & VP_MMAP2_F_NAMELESS) && ends_deleted(m.name))
+		m.rec.hdr.flags |= VP_MMAP2_F_DELETED;
+	m.rec.hdr.flags &= ~(VP_MMAP2_F_NAME_PARTS | VP_MMAP2_F_NAME_LAYER | VP_MMAP2_F_NAMELESS);
 	return d->ops->mmap2 ? d->ops->mmap2(d->ctx, &m) : 0;
 }
 

@@ -48,7 +48,7 @@ static struct vp_xmap upper_part(const struct vp_xmap *old, uint64_t end)
 	struct vp_xmap part = *old;
 
 	part.start = end;
-	if (old->file_id != VP_FILE_ID_NONE)
+	if (old->verdict == VP_VERDICT_FILE || old->verdict == VP_VERDICT_VDSO)
 		part.pgoff += end - old->start;
 	return part;
 }

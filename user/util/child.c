@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -27,8 +28,9 @@ int vp_child_prepare(struct vp_child *c, char **argv, const sigset_t *mask, stru
 {
 	int go[2], report[2];
 
-	if (pipe2(go, O_CLOEXEC))
-		return vp_err_set(e, -errno, "%s: pipe: %s", argv[0], strerror(errno));
+	/* No pipe: a child that was killed meanwhile must not end us by SIGPIPE. */
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, go))
+		return vp_err_set(e, -errno, "%s: socketpair: %s", argv[0], strerror(errno));
 	if (pipe2(report, O_CLOEXEC)) {
 		close(go[0]);
 		close(go[1]);
@@ -56,9 +58,8 @@ int vp_child_release(struct vp_child *c, char **argv, struct vp_err *e)
 	int err = 0;
 	ssize_t n;
 
-	/* A child that was killed meanwhile: EPIPE, its end is seen elsewhere. */
-	if (write(c->go_fd, "g", 1) < 0)
-		err = 0;
+	/* EPIPE: it was killed meanwhile; its end is seen elsewhere. */
+	(void)!send(c->go_fd, "g", 1, MSG_NOSIGNAL);
 	close(c->go_fd);
 	c->go_fd = -1;
 	do {
@@ -70,8 +71,10 @@ int vp_child_release(struct vp_child *c, char **argv, struct vp_err *e)
 	waitpid(c->pid, NULL, 0);
 	c->pid = 0;
 	if (err == ENOENT)
-		return vp_err_set(e, -err, "%s: command not found", argv[0]);
-	return vp_err_set(e, -err, "%s: cannot be executed: %s", argv[0], strerror(err));
+		return vp_err_set(e, -err, "%s: command not found (check its name and PATH)",
+				  argv[0]);
+	return vp_err_set(e, -err, "%s: cannot be executed: %s (check the file and its rights)",
+			  argv[0], strerror(err));
 }
 
 void vp_child_abandon(struct vp_child *c)

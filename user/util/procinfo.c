@@ -79,17 +79,18 @@ int vp_procinfo_check(pid_t pid, struct vp_procinfo *out, struct vp_err *e)
 	int err = vp_procinfo_read(pid, out);
 
 	if (err == -ESRCH)
-		return vp_err_set(e, err, "PID %d: no such process", pid);
+		return vp_err_set(e, err, "PID %d: no such process (ps -e lists them)", pid);
 	if (err)
 		return vp_err_set(e, err, "PID %d: %s", pid, strerror(-err));
 	if (out->kernel_thread)
 		return vp_err_set(e, -ESRCH,
-				  "PID %d (%s) is a kernel thread: it has no user mappings", pid,
-				  out->comm);
+				  "PID %d (%s): a kernel thread, which has no user mappings "
+				  "(name a user process)",
+				  pid, out->comm);
 	if (out->zombie)
 		return vp_err_set(e, -ESRCH,
-				  "PID %d (%s) is a zombie: its memory is gone, its parent has not "
-				  "collected it",
+				  "PID %d (%s): a zombie, its memory is gone (name a process that "
+				  "still runs)",
 				  pid, out->comm);
 	return 0;
 }

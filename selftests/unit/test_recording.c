@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "fixture_elf.h"
+#include "made_records.h"
+#include "model/recording.h"
+
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct vp_recording r;
+static struct made m;
+
+static void set_up(void)
+{
+	r.max_stack_bytes = UINT64_MAX;
+	made_init(&m, &vp_recording_ops, &r);
+}
+
+static void tear_down(void)
+{
+	vp_recording_free(&r);
+}
+
+TestSuite(recording, .init = set_up, .fini = tear_down);
+
+static void sample_at(uint64_t offset)
+{
+	const struct vp_frame f = made_file_frame(1, 0x1000 + offset, offset);
+
+	cr_assert(zero(int, made_sample(&m, NULL, 0, &f, 1, VP_END_BOTTOM)));
+}
+
+Test(recording, counts_what_it_gets)
+{
+	const uint64_t kern[] = {0xffffffff81000000, 0xffffffff81000010};
+	const struct vp_frame user[] = {
+		made_file_frame(1, 0x1100, 0x100),
+		made_frame(VP_VERDICT_BUSY, 0x2200),
+		made_frame(VP_VERDICT_BUSY, 0x3300),
+	};
+
+	m.ts_ns = 500;
+	cr_assert(zero(int, made_sample(&m, kern, 2, user, 3, VP_END_BAD_FP)));
+	m.ts_ns = 400; /* from another CPU */
+	cr_assert(zero(int, made_sample(&m, kern, 1, user, 1, VP_END_BOTTOM)));
+	m.ts_ns = 900;
+	cr_assert(zero(int, made_sample(&m, kern, 1, NULL, 0, VP_END_KERNEL_ONLY)));
+	/* a number that this program does not know counts nowhere and breaks nothing */
+	cr_assert(zero(int, made_sample(&m, kern, 1, NULL, 0, UINT16_MAX)));
+	cr_expect(eq(u64, r.sample_cnt, 4));
+	cr_expect(eq(u64, r.frame_cnt, 4));
+	cr_expect(eq(u64, r.unresolved_cnt, 2));
+	cr_expect(eq(u64, r.end_cnt[VP_END_BAD_FP], 1));
+	cr_expect(eq(u64, r.end_cnt[VP_END_BOTTOM], 1));
+	cr_expect(eq(u64, r.end_cnt[VP_END_KERNEL_ONLY], 1));
+	cr_expect(eq(u64, r.first_ns, 400));
+	cr_expect(eq(u64, r.last_ns, 900));
+	cr_assert(eq(sz, r.procs.cnt, 1));
+	cr_expect(eq(u64, r.procs.proc[0].sample_cnt, 4));
+}
+
+Test(recording, kernel_frames_come_first_and_each_side_has_a_leaf)
+{
+	const uint64_t kern[] = {0xffffffff81000000, 0xffffffff81000010};
+	const struct vp_frame user[] = {made_file_frame(1, 0x1100, 0x100),
+					made_frame(VP_VERDICT_ANON_EXEC, 0x2200)};
+	const struct vp_at *at;
+
+	cr_assert(zero(int, made_sample(&m, kern, 2, user, 2, VP_END_BOTTOM)));
+	cr_assert(eq(sz, r.stacks.frame_cnt, 4));
+	at = r.stacks.frames;
+	cr_expect(eq(u64, at[0].value, kern[0]));
+	cr_expect(eq(u32, at[0].verdict, VP_AT_KERNEL));
+	cr_expect(eq(u32, at[0].leaf, 1));
+	cr_expect(zero(u32, at[1].leaf));
+	cr_expect(eq(u64, at[2].value, 0x100));
+	cr_expect(eq(u32, at[2].file_id, 1));
+	cr_expect(eq(u32, at[2].leaf, 1));
+	cr_expect(eq(u64, at[3].value, 0x2200));
+	cr_expect(zero(u32, at[3].file_id));
+	cr_expect(zero(u32, at[3].leaf));
+}
+
+Test(recording, one_stack_serves_all_processes_that_share_the_file)
+{
+	sample_at(0x10);
+	m.proc.tgid++;
+	sample_at(0x10);
+	m.proc.exec_id++;
+	m.comm = "other";
+	sample_at(0x10);
+	cr_expect(eq(sz, r.stacks.stack_cnt, 1));
+	cr_expect(eq(sz, r.stacks.tally_cnt, 3));
+	cr_expect(eq(sz, r.procs.cnt, 3));
+	cr_expect(eq(sz, r.comms.cnt, 2));
+}
+
+/* Where the table of files was full, a frame has no file_id: only its address tells. */
+Test(recording, a_file_without_a_number_is_told_by_its_address)
+{
+	const struct vp_frame f = made_file_frame(VP_FILE_ID_NONE, 0x7100, 0x100);
+
+	cr_assert(zero(int, made_sample(&m, NULL, 0, &f, 1, VP_END_BOTTOM)));
+	cr_expect(eq(u64, r.stacks.frames[0].value, 0x7100));
+}
+
+Test(recording, beyond_the_memory_limit_samples_are_counted_and_no_error)
+{
+	r.max_stack_bytes = 50000;
+	for (uint64_t i = 0; i < 5000; i++)
+		sample_at(i);
+	cr_expect(eq(u64, r.sample_cnt, 5000));
+	cr_expect(gt(u64, r.stacks_full_cnt, 1000));
+	cr_expect(eq(u64, r.stacks_full_cnt + r.stacks.tally_cnt, 5000));
+	/* known ones still count */
+	sample_at(0);
+	cr_expect(eq(u64, r.stacks_full_cnt + r.stacks.tally_cnt, 5000));
+}
+
+Test(recording, mappings_and_their_files_are_kept_by_life)
+{
+	const struct vp_proc_id parent = m.proc;
+	struct vp_proc_id child = parent;
+	const struct vp_process *p;
+
+	cr_assert(zero(int, made_map(&m, 0x1000, 0x2000, 0, 3, VP_VERDICT_FILE, "/lib/x")));
+	cr_assert(zero(int, made_map(&m, 0x1000, 0x2000, 0, 3, VP_VERDICT_FILE, "/lib/x")));
+	m.proc.exec_id++;
+	cr_assert(zero(int, made_map(&m, 0x1000, 0x2000, 0, 4, VP_VERDICT_FILE, "/lib/y")));
+	child.tgid++;
+	cr_assert(zero(int, made_inherit(&m, child, parent)));
+	cr_assert(eq(sz, r.procs.cnt, 3));
+	cr_expect(eq(sz, r.procs.proc[0].xmap_cnt, 1));
+	p = &r.procs.proc[vp_procs_get(&r.procs, &child)];
+	cr_assert(eq(sz, p->xmap_cnt, 1));
+	cr_expect(eq(u32, p->xmaps[0].file_id, 3));
+	cr_expect(eq(str, vp_files_get(&r.files, 3)->name, "/lib/x"));
+	cr_expect(eq(str, vp_files_get(&r.files, 4)->name, "/lib/y"));
+	cr_expect(zero(ptr, vp_files_get(&r.files, 0)));
+	cr_expect(zero(ptr, vp_files_get(&r.files, 1)));
+	cr_expect(zero(ptr, vp_files_get(&r.files, UINT32_MAX)));
+}
+
+Test(recording, one_may_inherit_from_a_process_never_heard_of)
+{
+	const struct vp_proc_id nobody = {.start_ns = 9, .tgid = 9, .exec_id = 9};
+
+	cr_expect(zero(int, made_inherit(&m, m.proc, nobody)));
+}
+
+/* vp_procs grows while both lives are added: neither may be looked at by an old address. */
+Test(recording, many_inherit_from_one)
+{
+	struct vp_proc_id child = m.proc;
+
+	cr_assert(zero(int, made_map(&m, 0x1000, 0x2000, 0, 3, VP_VERDICT_FILE, "/lib/x")));
+	for (uint32_t i = 0; i < 1000; i++) {
+		child.tgid++;
+		cr_assert(zero(int, made_inherit(&m, child, m.proc)));
+		cr_assert(eq(sz, r.procs.proc[vp_procs_get(&r.procs, &child)].xmap_cnt, 1));
+	}
+}
+
+Test(recording, hostile_file_ids_cost_no_memory)
+{
+	cr_assert(zero(int, made_map(&m, 0x1000, 0x2000, 0, UINT32_MAX, VP_VERDICT_FILE, "/x")));
+	cr_assert(zero(int, made_map(&m, 0x1000, 0x3000, 0, 1u << 30, VP_VERDICT_FILE, "/x")));
+	cr_expect(le(sz, r.files.cap, 1u << 20));
+}
+
+Test(recording, a_file_is_read_at_its_first_frame_and_never_again)
+{
+	struct vp_symbolizer_stats stats;
+	struct vp_symbolizer *s;
+	struct fixture x;
+	const char *path;
+	struct vp_err e;
+	uint64_t read = 0;
+
+	fixture_new(&x);
+	fixture_text(&x, "t.c", "int f(void) { return 1; }\n");
+	fixture_run(&x, "gcc -shared -o lib t.c");
+	path = fixture_path(&x, "lib");
+	cr_assert(zero(int, vp_symbolizer_new(&s, NULL)));
+	cr_assert(zero(int, vp_file_worker_start(&r.worker, s, &e)));
+	cr_assert(zero(int, made_map(&m, 0x1000, 0x9000, 0, 1, VP_VERDICT_FILE, path)));
+	vp_file_worker_wait(r.worker);
+	vp_symbolizer_get_stats(s, &stats);
+	cr_expect(zero(u64, stats.file_cnt[VP_SYM_OK]), "read before there was a frame in it");
+
+	sample_at(0x10);
+	cr_expect(vp_files_get(&r.files, 1)->requested);
+	vp_file_worker_wait(r.worker);
+	/* gone: whoever reads it again gets nothing */
+	fixture_remove(&x);
+	for (uint64_t i = 0; i < 100; i++)
+		sample_at(i);
+	vp_file_worker_wait(r.worker);
+	vp_symbolizer_get_stats(s, &stats);
+	for (int i = 0; i < VP_SYM_REASON_CNT; i++)
+		read += stats.file_cnt[i];
+	cr_expect(eq(u64, read, 1));
+	cr_expect(eq(u64, stats.file_cnt[VP_SYM_OK], 1));
+	vp_file_worker_stop(r.worker);
+	vp_symbolizer_free(s);
+}

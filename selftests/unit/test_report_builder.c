@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* From made-up records to labels. */
+#include "fixture_elf.h"
+#include "made_records.h"
+#include "model/report_builder.h"
+
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+static struct vp_recording r;
+static struct vp_symbolizer *s;
+static struct vp_built_report b;
+static struct made m;
+static struct fixture x;
+
+static const char kallsyms[] = "ffffffff81000000 T _text\n"
+			       "ffffffff81000000 T _stext\n"
+			       "ffffffff81000100 T made_outer\n"
+			       "ffffffff81000200 T made_inner\n"
+			       "ffffffff81000300 T _etext\n"
+			       "ffffffffc0000000 t mod_fn\t[made_mod]\n"
+			       "ffffffffc0000100 t mod_end\t[made_mod]\n";
+
+static const char hidden[] = "0000000000000000 T _text\n0000000000000000 T _stext\n";
+
+static void open_symbolizer(const char *text)
+{
+	const struct vp_symbolizer_opts o = {.kallsyms_path = fixture_text(&x, "kallsyms", text)};
+
+	cr_assert(zero(int, vp_symbolizer_new(&s, &o)));
+}
+
+static void set_up(void)
+{
+	fixture_new(&x);
+	r.max_stack_bytes = UINT64_MAX;
+	made_init(&m, &vp_recording_ops, &r);
+}
+
+static void tear_down(void)
+{
+	vp_report_free(&b);
+	vp_symbolizer_free(s);
+	vp_recording_free(&r);
+	fixture_remove(&x);
+}
+
+TestSuite(report_builder, .init = set_up, .fini = tear_down);
+
+static void build(void)
+{
+	static const struct vp_meta meta;
+
+	if (!s)
+		open_symbolizer(kallsyms);
+	cr_assert(zero(int, vp_report_build(&b, &r, s, &meta)));
+	cr_expect(eq(ptr, (void *)b.report.meta, (void *)&meta));
+	for (size_t i = 0; i < b.report.label_cnt; i++)
+		cr_expect(eq(u32, b.report.labels[i]->id, (uint32_t)i));
+}
+
+static void sample(const struct vp_frame *user, size_t cnt)
+{
+	cr_assert(zero(int, made_sample(&m, NULL, 0, user, cnt, VP_END_BOTTOM)));
+}
+
+static void sample_busy(uint64_t pc)
+{
+	const struct vp_frame f = made_frame(VP_VERDICT_BUSY, pc);
+
+	sample(&f, 1);
+}
+
+static void map_lib(uint64_t start, uint64_t end, uint64_t pgoff, uint32_t id, const char *name)
+{
+	cr_assert(zero(int, made_map(&m, start, end, pgoff, id, VP_VERDICT_FILE, name)));
+}
+
+/* Text of a stack's frame, counted from the innermost. */
+static const struct vp_label *label(size_t stack, size_t frame)
+{
+	const struct vp_stack *st = &b.report.stacks[stack];
+
+	cr_assert(lt(sz, stack, b.report.stack_cnt));
+	cr_assert(lt(sz, frame, st->frame_cnt));
+	return st->frames[st->frame_cnt - 1 - frame];
+}
+
+static void expect_label(size_t stack, size_t frame, const char *text, const char *module,
+			 enum vp_label_kind kind)
+{
+	const struct vp_label *l = label(stack, frame);
+
+	cr_expect(eq(str, (char *)l->text, (char *)text));
+	cr_expect(eq(str, (char *)l->module, (char *)module));
+	cr_expect(eq(int, l->kind, kind));
+}
+
+/* ---- stitching ------------------------------------------------------------------------------ */
+
+Test(report_builder, a_busy_frame_is_resolved_by_a_later_record)
+{
+	sample_busy(0x5123);
+	sample_busy(0x5123);
+	map_lib(0x5000, 0x6000, 0x2000, 1, "/lib/libmade.so");
+	build();
+	expect_label(0, 0, "libmade.so+0x2123", "libmade.so", VP_LABEL_USER);
+	cr_expect(eq(u64, b.stitched_cnt, 2));
+	cr_expect(zero(u64, b.unresolved_cnt));
+}
+
+Test(report_builder, a_busy_frame_stays_unknown_without_a_record)
+{
+	sample_busy(0x5123);
+	sample_busy(0x6000);
+	map_lib(0x5200, 0x6000, 0, 1, "/lib/libmade.so");
+	build();
+	expect_label(0, 0, "[unknown]", "[unknown]", VP_LABEL_UNKNOWN);
+	expect_label(1, 0, "[unknown]", "[unknown]", VP_LABEL_UNKNOWN);
+	cr_expect(zero(u64, b.stitched_cnt));
+	cr_expect(eq(u64, b.unresolved_cnt, 2));
+}
+
+Test(report_builder, records_of_another_life_resolve_nothing)
+{
+	const struct vp_proc_id life = m.proc;
+
+	sample_busy(0x5123);
+	m.proc.exec_id = life.exec_id + 1;
+	map_lib(0x5000, 0x6000, 0, 1, "/lib/after-exec.so");
+	m.proc.exec_id = life.exec_id - 1;
+	map_lib(0x5000, 0x6000, 0, 2, "/lib/before-exec.so");
+	m.proc = life;
+	m.proc.start_ns++;
+	map_lib(0x5000, 0x6000, 0, 3, "/lib/reused-tgid.so");
+	m.proc = life;
+	m.proc.tgid++;
+	map_lib(0x5000, 0x6000, 0, 4, "/lib/other-process.so");
+	build();
+	expect_label(0, 0, "[unknown]", "[unknown]", VP_LABEL_UNKNOWN);
+	cr_expect(eq(u64, b.unresolved_cnt, 1));
+}
+
+Test(report_builder, the_same_address_means_different_things_in_different_lives)
+{
+	sample_busy(0x5123);
+	map_lib(0x5000, 0x6000, 0, 1, "/lib/one.so");
+	m.proc.exec_id++;
+	sample_busy(0x5123);
+	map_lib(0x5000, 0x6000, 0x1000, 2, "/lib/two.so");
+	m.proc.exec_id++;
+	sample_busy(0x5123);
+	build();
+	expect_label(0, 0, "one.so+0x123", "one.so", VP_LABEL_USER);
+	expect_label(1, 0, "two.so+0x1123", "two.so", VP_LABEL_USER);
+	expect_label(2, 0, "[unknown]", "[unknown]", VP_LABEL_UNKNOWN);
+}
+
+Test(report_builder, inherited_records_resolve_too)
+{
+	const struct vp_proc_id parent = m.proc;
+
+	map_lib(0x5000, 0x6000, 0, 1, "/lib/libmade.so");
+	m.proc.tgid++;
+	sample_busy(0x5123);
+	cr_assert(zero(int, made_inherit(&m, m.proc, parent)));
+	build();
+	expect_label(0, 0, "libmade.so+0x123", "libmade.so", VP_LABEL_USER);
+}
+
+Test(report_builder, a_busy_frame_in_generated_code_is_that)
+{
+	sample_busy(0x5123);
+	cr_assert(zero(int, made_map(&m, 0x5000, 0x6000, 0, 0, VP_VERDICT_ANON_EXEC, "//anon")));
+	build();
+	expect_label(0, 0, "[jit]", "[jit]", VP_LABEL_JIT);
+	cr_expect(eq(u64, b.stitched_cnt, 1));
+}
+
+Test(report_builder, resolved_early_or_late_is_one_label)
+{
+	const struct vp_frame f = made_file_frame(1, 0x5123, 0x123);
+
+	map_lib(0x5000, 0x6000, 0, 1, "/lib/libmade.so");
+	sample(&f, 1);
+	sample_busy(0x5123);
+	build();
+	cr_assert(eq(sz, b.report.stack_cnt, 2));
+	cr_expect(eq(ptr, (void *)label(0, 0), (void *)label(1, 0)));
+}
+
+/* ---- labels --------------------------------------------------------------------------------- */
+
+Test(report_builder, frames_are_outermost_first_and_counts_add_up)
+{
+	const uint64_t kern[] = {0xffffffff81000210, 0xffffffff81000110};
+	const struct vp_frame user[] = {made_file_frame(1, 0x1, 0x1), made_file_frame(1, 0x2, 0x2)};
+	const struct vp_stack *st;
+
+	map_lib(0x0, 0x1000, 0, 1, "/lib/a");
+	m.tid = 77;
+	m.comm = "thread";
+	for (int i = 0; i < 3; i++)
+		cr_assert(zero(int, made_sample(&m, kern, 2, user, 2, VP_END_BOTTOM)));
+	build();
+	cr_assert(eq(sz, b.report.stack_cnt, 1));
+	st = &b.report.stacks[0];
+	cr_expect(eq(u64, st->count, 3));
+	cr_expect(eq(u32, st->tgid, MADE_TGID));
+	cr_expect(eq(u32, st->tid, 77));
+	cr_expect(eq(str, (char *)st->comm, "thread"));
+	cr_assert(eq(sz, st->frame_cnt, 4));
+	cr_expect(eq(str, (char *)st->frames[0]->text, "a+0x2"));
+	cr_expect(eq(str, (char *)st->frames[1]->text, "a+0x1"));
+	cr_expect(eq(str, (char *)st->frames[2]->text, "made_outer"));
+	cr_expect(eq(str, (char *)st->frames[3]->text, "made_inner"));
+	cr_expect(eq(u64, b.report.sample_cnt, 3));
+	cr_expect(eq(u64, b.user_frame_cnt, 6));
+}
+
+Test(report_builder, kernel_addresses_have_kernel_labels)
+{
+	/* a leaf at a function's first byte is in it, a return address there is of the one before */
+	const uint64_t kern[] = {0xffffffff81000200, 0xffffffff81000200, 0xffffffffc0000010,
+				 0xffffffff90000000};
+
+	cr_assert(zero(int, made_sample(&m, kern, 4, NULL, 0, VP_END_KERNEL_ONLY)));
+	build();
+	expect_label(0, 0, "made_inner", "[kernel]", VP_LABEL_KERNEL);
+	expect_label(0, 1, "made_outer", "[kernel]", VP_LABEL_KERNEL);
+	expect_label(0, 2, "mod_fn", "[made_mod]", VP_LABEL_KERNEL);
+	cr_expect(eq(int, label(0, 3)->kind, VP_LABEL_KERNEL));
+	cr_expect(zero(u64, b.user_frame_cnt));
+	cr_expect(zero(u64, b.user_nameless_cnt));
+}
+
+Test(report_builder, hidden_kernel_addresses_are_one_label)
+{
+	const uint64_t kern[] = {0xffffffff81000200, 0xffffffff81000100};
+
+	open_symbolizer(hidden);
+	cr_assert(zero(int, made_sample(&m, kern, 2, NULL, 0, VP_END_KERNEL_ONLY)));
+	build();
+	expect_label(0, 0, "[kernel]", "[kernel]", VP_LABEL_KERNEL);
+	cr_expect(eq(ptr, (void *)label(0, 0), (void *)label(0, 1)));
+}
+
+Test(report_builder, each_verdict_has_its_label)
+{
+	const struct vp_frame user[] = {
+		made_frame(VP_VERDICT_ANON_EXEC, 0x1000),
+		made_frame(VP_VERDICT_SPECIAL, 0x2000),
+		made_frame(VP_VERDICT_NOT_EXEC, 0x3000),
+		made_frame(VP_VERDICT_NO_VMA, 0x4000),
+		made_frame(VP_VERDICT_NO_VMA, 0xffffffffff600400),
+		made_frame(VP_VERDICT_NO_VMA, 0xffffffffff601000),
+		made_file_frame(VP_FILE_ID_NONE, 0x5000, 0x10),
+		made_frame(200, 0x6000),
+	};
+
+	sample(user, 8);
+	build();
+	expect_label(0, 0, "[jit]", "[jit]", VP_LABEL_JIT);
+	expect_label(0, 1, "[uprobes]", "[uprobes]", VP_LABEL_USER);
+	expect_label(0, 2, "[unknown]", "[unknown]", VP_LABEL_UNKNOWN);
+	expect_label(0, 3, "[unknown]", "[unknown]", VP_LABEL_UNKNOWN);
+	expect_label(0, 4, "[vsyscall]", "[vsyscall]", VP_LABEL_USER);
+	expect_label(0, 5, "[unknown]", "[unknown]", VP_LABEL_UNKNOWN);
+	expect_label(0, 6, "[unknown]+0x5000", "[unknown]", VP_LABEL_USER);
+	expect_label(0, 7, "[unknown]", "[unknown]", VP_LABEL_UNKNOWN);
+	cr_expect(eq(u64, b.user_nameless_cnt, 8));
+}
+
+Test(report_builder, code_in_a_memfd_that_is_no_elf_is_generated)
+{
+	const struct vp_frame user[] = {made_file_frame(1, 0x1010, 0x10),
+					made_file_frame(2, 0x2010, 0x10)};
+	const char *path = fixture_text(&x, "no elf", "this is no ELF file\n");
+
+	/* opened below, so that it is known to be none: the name leads nowhere */
+	open_symbolizer(kallsyms);
+	cr_assert(zero(int, vp_symbolizer_load_path(s, 1, path)));
+	cr_assert(zero(int, vp_symbolizer_load_path(s, 2, path)));
+	map_lib(0x1000, 0x2000, 0, 1, "/memfd:jit");
+	map_lib(0x2000, 0x3000, 0, 2, "/home/memfd");
+	sample(user, 2);
+	build();
+	expect_label(0, 0, "[jit]", "memfd:jit", VP_LABEL_JIT);
+	expect_label(0, 1, "memfd+0x10", "memfd", VP_LABEL_USER);
+}
+
+Test(report_builder, functions_are_named_and_calls_belong_to_the_caller)
+{
+	struct vp_frame user[2];
+	const char *path;
+	uint64_t first, second;
+
+	fixture_text(&x, "t.s",
+		     ".globl first\n.type first,@function\nfirst: .skip 16, 0x90\n.size first,16\n"
+		     ".globl second\n.type second,@function\nsecond: .skip 16, 0x90\n"
+		     ".size second,16\n");
+	fixture_run(&x, "gcc -shared -nostdlib -Wl,-z,noseparate-code -o lib.so t.s");
+	path = fixture_path(&x, "lib.so");
+	first = fixture_symbol(path, "first", 0);
+	second = fixture_symbol(path, "second", 0);
+	open_symbolizer(kallsyms);
+	cr_assert(zero(int, vp_symbolizer_load_path(s, 1, path)));
+	cr_assert(zero(int, vp_symbolizer_offset_of(s, 1, first, &first)));
+	cr_assert(zero(int, vp_symbolizer_offset_of(s, 1, second, &second)));
+	map_lib(0x10000, 0x20000, 0, 1, path);
+	/* both at the first byte of `second` */
+	user[0] = made_file_frame(1, 0x10000 + second, second);
+	user[1] = user[0];
+	sample(user, 2);
+	build();
+	expect_label(0, 0, "second", "lib.so", VP_LABEL_USER);
+	expect_label(0, 1, "first", "lib.so", VP_LABEL_USER);
+	cr_expect(zero(u64, b.user_nameless_cnt));
+	cr_expect(zero(sz, b.nameless_cnt));
+}
+
+Test(report_builder, a_file_that_only_stitched_frames_use_is_read)
+{
+	const char *path;
+
+	fixture_text(&x, "t.c", "int f(void) { return 1; }\n");
+	fixture_run(&x, "gcc -shared -o lib.so t.c");
+	path = fixture_path(&x, "lib.so");
+	sample_busy(0x10000 + fixture_symbol(path, "f", 0));
+	/* the segment of code is mapped with offset equal to address in such a small library */
+	map_lib(0x10000, 0x20000, 0, 1, path);
+	build();
+	expect_label(0, 0, "f", "lib.so", VP_LABEL_USER);
+}
+
+Test(report_builder, deleted_is_not_part_of_a_module)
+{
+	const struct vp_frame f = made_file_frame(1, 0x1010, 0x10);
+
+	map_lib(0x1000, 0x2000, 0, 1, "/lib/dir.with space/libmade.so.1");
+	sample(&f, 1);
+	build();
+	expect_label(0, 0, "libmade.so.1+0x10", "libmade.so.1", VP_LABEL_USER);
+}
+
+Test(report_builder, very_long_module_names_are_cut_not_overrun)
+{
+	static char name[4000] = "/";
+	const struct vp_frame f = made_file_frame(1, 0x1010, 0x10);
+
+	memset(name + 1, 'n', sizeof(name) - 2);
+	map_lib(0x1000, 0x2000, 0, 1, name);
+	sample(&f, 1);
+	build();
+	cr_expect(eq(sz, strlen(label(0, 0)->text), 255 + 5));
+	cr_expect(eq(str, (char *)label(0, 0)->text + 255, "+0x10"));
+}
+
+/* ---- accounts of what has no name ----------------------------------------------------------- */
+
+static const struct vp_nameless *account(const char *module)
+{
+	for (size_t i = 0; i < b.nameless_cnt; i++) {
+		if (!strcmp(b.nameless[i].module, module))
+			return &b.nameless[i];
+	}
+	return NULL;
+}
+
+Test(report_builder, nameless_frames_are_put_to_their_modules_account)
+{
+	const struct vp_frame user[] = {
+		made_file_frame(1, 0x1010, 0x10), made_file_frame(1, 0x1020, 0x20),
+		made_file_frame(2, 0x2010, 0x10), made_frame(VP_VERDICT_ANON_EXEC, 0x9000)};
+
+	map_lib(0x1000, 0x2000, 0, 1, "/lib/same-name");
+	map_lib(0x2000, 0x3000, 0, 2, "/opt/same-name");
+	for (int i = 0; i < 10; i++)
+		sample(user, 4);
+	m.tid = 5;
+	sample(user, 1);
+	build();
+	cr_assert(eq(sz, b.nameless_cnt, 3));
+	/* the largest first */
+	cr_expect(eq(str, (char *)b.nameless[0].module, "/lib/same-name"));
+	cr_expect(eq(u64, b.nameless[0].frame_cnt, 21));
+	cr_expect(eq(int, b.nameless[0].reason, VP_SYM_CANNOT_OPEN));
+	cr_assert(account("/opt/same-name") != NULL);
+	cr_expect(eq(u64, account("/opt/same-name")->frame_cnt, 10));
+	cr_assert(account("[jit]") != NULL);
+	cr_expect(eq(u64, account("[jit]")->frame_cnt, 10));
+	cr_expect(eq(u64, b.user_nameless_cnt, 41));
+	cr_expect(eq(u64, b.user_frame_cnt, 41));
+}
+
+Test(report_builder, unresolved_frames_are_on_the_account_of_unknown)
+{
+	sample_busy(0x5123);
+	sample_busy(0x5124);
+	build();
+	cr_assert(account("[unknown]") != NULL);
+	cr_expect(eq(u64, account("[unknown]")->frame_cnt, 2));
+}
+
+Test(report_builder, a_recording_without_samples_is_an_empty_report)
+{
+	build();
+	cr_expect(zero(sz, b.report.stack_cnt));
+	cr_expect(zero(sz, b.report.label_cnt));
+	cr_expect(zero(u64, b.report.sample_cnt));
+	cr_expect(zero(sz, b.nameless_cnt));
+}
+
+Test(report_builder, a_sample_without_frames_is_a_stack_without_frames)
+{
+	sample(NULL, 0);
+	build();
+	cr_assert(eq(sz, b.report.stack_cnt, 1));
+	cr_expect(zero(sz, b.report.stacks[0].frame_cnt));
+	cr_expect(eq(u64, b.report.sample_cnt, 1));
+}
+
+Test(report_builder, many_stacks_keep_their_frames_apart)
+{
+	map_lib(0, 1 << 20, 0, 1, "/lib/a");
+	for (uint64_t i = 0; i < 3000; i++) {
+		const struct vp_frame user[] = {made_file_frame(1, i, i),
+						made_file_frame(1, i + 1, i + 1)};
+
+		sample(user, 1 + i % 2);
+	}
+	build();
+	cr_assert(eq(sz, b.report.stack_cnt, 3000));
+	for (uint64_t i = 0; i < 3000; i++) {
+		char text[32];
+
+		snprintf(text, sizeof(text), "a+0x%lx", (unsigned long)i);
+		cr_assert(eq(sz, b.report.stacks[i].frame_cnt, 1 + i % 2));
+		cr_assert(eq(str, (char *)label(i, 0)->text, text));
+	}
+}
