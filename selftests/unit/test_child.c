@@ -97,7 +97,8 @@ Test(child, a_command_that_is_not_there_is_said_so)
 
 	prepare(argv);
 	cr_expect(eq(int, vp_child_release(&c, argv, &e), -ENOENT));
-	cr_expect(eq(str, e.text, "vp-no-such-command: command not found"));
+	cr_expect(
+		eq(str, e.text, "vp-no-such-command: command not found (check its name and PATH)"));
 	cr_expect(zero(int, c.pid));
 	expect_no_child();
 	cr_expect(eq(sz, open_fds(), fds));

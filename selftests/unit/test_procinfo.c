@@ -99,7 +99,7 @@ Test(procinfo, a_zombie_is_refused_by_name)
 	cr_assert(zero(int, waitid(P_PID, (id_t)t.pid, &si, WEXITED | WNOWAIT)));
 	cr_expect(eq(int, vp_procinfo_check(t.pid, &info, &e), -ESRCH));
 	cr_expect(info.zombie);
-	cr_expect(strstr(e.text, "is a zombie") != NULL, "%s", e.text);
+	cr_expect(strstr(e.text, ": a zombie") != NULL, "%s", e.text);
 	target_end(&t);
 }
 
@@ -168,5 +168,7 @@ Test(procinfo, a_kernel_thread_is_refused_by_name)
 		cr_skip_test("in a pid namespace: no kernel thread to be seen");
 	cr_expect(info.kernel_thread);
 	cr_expect(eq(int, vp_procinfo_check(2, &info, &e), -ESRCH));
-	cr_expect(eq(str, e.text, "PID 2 (kthreadd) is a kernel thread: it has no user mappings"));
+	cr_expect(eq(str, e.text,
+		     "PID 2 (kthreadd): a kernel thread, which has no user mappings (name a user "
+		     "process)"));
 }

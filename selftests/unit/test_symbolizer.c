@@ -237,6 +237,7 @@ Test(symbolizer, a_replaced_file_is_not_believed)
 #define FILE_CNT   12
 
 static char shared_path[300];
+static uint64_t shared_offset; /* of s7: its address, too, in a library linked at 0 */
 static volatile int stop;
 
 static void *load_all(void *failed)
@@ -256,7 +257,7 @@ static void *look_up_all(void *failed)
 		for (uint32_t id = 1; id <= FILE_CNT; id++) {
 			struct vp_symbol sym;
 
-			if (vp_symbolizer_file(s, id, 0x1007, &sym)) {
+			if (vp_symbolizer_file(s, id, shared_offset, &sym)) {
 				if (sym.reason != VP_SYM_NOT_LOADED)
 					*(int *)failed = 1;
 				continue;
@@ -278,6 +279,7 @@ Test(symbolizer, threads_load_and_look_up_at_once)
 	int failed[2 * THREAD_CNT] = {0};
 
 	snprintf(shared_path, sizeof(shared_path), "%s", many_functions("l", 5000));
+	shared_offset = fixture_symbol(shared_path, "s7", 0);
 	for (int i = 0; i < THREAD_CNT; i++)
 		cr_assert(zero(int, pthread_create(&readers[i], NULL, look_up_all, &failed[i])));
 	for (int i = 0; i < THREAD_CNT; i++)
@@ -290,6 +292,11 @@ Test(symbolizer, threads_load_and_look_up_at_once)
 		pthread_join(readers[i], NULL);
 	for (int i = 0; i < 2 * THREAD_CNT; i++)
 		cr_expect(zero(int, failed[i]), "thread %d", i);
-	for (uint32_t id = 1; id <= FILE_CNT; id++)
+	for (uint32_t id = 1; id <= FILE_CNT; id++) {
+		struct vp_symbol sym;
+
 		cr_expect(eq(int, reason_of(id), VP_SYM_OK));
+		cr_expect(zero(int, vp_symbolizer_file(s, id, shared_offset, &sym)));
+		cr_expect(eq(str, (char *)sym.name, "s7"));
+	}
 }

@@ -38,6 +38,7 @@ struct printer {
 	const struct maps_args *args;
 	struct vp_mmap2 last;
 	bool any;
+	int write_err; /* errno of the first row that could not be written */
 };
 
 static void print_row(const struct printer *p, const struct vp_mmap2 *m)
@@ -88,7 +89,10 @@ static int on_mmap2(void *ctx, const struct vp_mmap2 *m)
 	p->any = true;
 	p->last.rec = m->rec;
 	print_row(p, m);
-	return ferror(stdout) ? -EIO : 0;
+	if (!ferror(stdout))
+		return 0;
+	p->write_err = errno;
+	return -EIO;
 }
 
 static int parse(int argc, char **argv, struct maps_args *a)
@@ -165,6 +169,9 @@ static int walk(const struct maps_args *a, struct vp_err *e)
 		err = vp_walker_walk(&walker, ring, a->pids.pid, a->pids.cnt, e);
 	if (!err)
 		end_process(&printer);
+	if (printer.write_err)
+		vp_err_set(e, err, "standard output: %s (write it elsewhere)",
+			   strerror(printer.write_err));
 	if (!err && a->pids.cnt && !printer.any)
 		err = vp_err_set(e, -ESRCH,
 				 "PID %d: it ended before its mappings could be read "
