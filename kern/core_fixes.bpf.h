@@ -32,8 +32,7 @@ static __always_inline __u64 vp_inode_mtime_ns(const struct inode *inode)
 	const struct inode___pre_v66 *pre_v66 = (const void *)inode;
 
 	if (bpf_core_field_exists(v611->i_mtime_sec))
-		return BPF_CORE_READ(v611, i_mtime_sec) * 1000000000ULL +
-		       BPF_CORE_READ(v611, i_mtime_nsec);
+		return VP_READ(v611, i_mtime_sec) * 1000000000ULL + VP_READ(v611, i_mtime_nsec);
 	if (bpf_core_field_exists(pre_v611->__i_mtime))
 		return BPF_CORE_READ(pre_v611, __i_mtime.tv_sec) * 1000000000ULL +
 		       BPF_CORE_READ(pre_v611, __i_mtime.tv_nsec);
@@ -73,7 +72,7 @@ static __always_inline const struct path *vp_file_user_path(const struct file *f
 
 	*layer = false;
 	if (!bpf_core_field_exists(backing->user_path) ||
-	    !(BPF_CORE_READ(file, f_mode) & VP_FMODE_BACKING_EITHER))
+	    !(VP_READ(file, f_mode) & VP_FMODE_BACKING_EITHER))
 		return &file->f_path;
 
 	dentry = BPF_CORE_READ(file, f_path.dentry);

@@ -4,6 +4,7 @@
  * are written into `finds`; the VMA behind an answer is sent as a VP_REC_MMAP2, once as
  * long as consecutive addresses fall into it.
  */
+#define VP_DIRECT_READS
 #include "vp_vma.bpf.h"
 #include "vp_find.h"
 

@@ -68,7 +68,17 @@ static __always_inline __u32 vp_resolve_unknown(struct vp_unwind *u)
 	return verdict;
 }
 
-/* Known mappings first, the one question for the first unknown PC, else BUSY. */
+/* True in every second sample, by a bit of its time that is as good as random. */
+static __always_inline bool vp_doubts_first(const struct vp_unwind *u)
+{
+	return (u->buf->rec.hdr.ts_ns >> 10) & 1;
+}
+
+/*
+ * Known mappings first, the one question for the first unknown PC, else BUSY. A PC that is no
+ * address at all, as frame pointers yield at the end of many a stack, is unknown in each sample
+ * anew: it must not starve vp_confirm, so in every second sample doubts come first.
+ */
 static __always_inline __u32 vp_resolve(struct vp_unwind *u, __u16 *flags)
 {
 	__u32 slot;
@@ -88,7 +98,7 @@ static __always_inline __u32 vp_resolve(struct vp_unwind *u, __u16 *flags)
 				return u->hit_verdict;
 		}
 	}
-	if (u->asked)
+	if (u->asked || (u->doubt_pc && vp_doubts_first(u)))
 		return VP_VERDICT_BUSY;
 	*flags |= VP_FRAME_F_FRESH;
 	return vp_resolve_unknown(u);
@@ -242,8 +252,8 @@ static long vp_mend_frame(__u32 i, void *data)
 }
 
 /*
- * A sample in which every PC was known has its question left: it goes to the first frame
- * whose mapping was last confirmed before the process changed its mappings. An answer that
+ * A question that is left goes to the first frame whose mapping was last confirmed before the
+ * process changed its mappings. An answer that
  * contradicts the table replaces it there and in this sample.
  */
 static __always_inline void vp_confirm(struct vp_unwind *u, __u32 first_off)

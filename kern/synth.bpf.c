@@ -3,6 +3,7 @@
  * Synthesis: the mappings that exist, as VP_REC_MMAP2 records on the ring. One reader of the
  * iterator at a time: `walk_buf` is shared.
  */
+#define VP_DIRECT_READS
 #include "vp_xmap.bpf.h"
 #include "vp_vma.bpf.h"
 
@@ -64,7 +65,7 @@ static __always_inline bool vp_speaks_for_mm(struct task_struct *task)
 	struct vp_walk_key key = {};
 	__u32 tid = task->pid, *seen;
 
-	if (BPF_CORE_READ(task, group_leader, mm))
+	if (VP_READ2(task, group_leader, mm))
 		return task->pid == task->tgid;
 
 	key.mm = vp_mm(task);

@@ -52,19 +52,14 @@ static __always_inline __u32 vp_tgid(struct task_struct *task)
 	return (__u32)task->tgid;
 }
 
-/*
- * Pointers out of a task are read by bpf_probe_read_kernel here and everywhere: for each load
- * of one through a BTF pointer some verifiers search all types by name (6.18: a third of a
- * millisecond). Numbers may be read directly.
- */
 static __always_inline __u64 vp_start_ns(struct task_struct *task)
 {
-	return BPF_CORE_READ(task, group_leader, start_boottime);
+	return VP_READ2(task, group_leader, start_boottime);
 }
 
 static __always_inline __u64 vp_mm(struct task_struct *task)
 {
-	return (__u64)BPF_CORE_READ(task, mm);
+	return (__u64)VP_READ(task, mm);
 }
 
 static __always_inline void vp_fill_proc_id(struct vp_proc_id *id, struct task_struct *task)
@@ -86,12 +81,12 @@ static __always_inline void vp_fill_hdr(struct vp_rec_hdr *hdr, __u16 kind, __u3
 
 static __always_inline void vp_fill_file_key(struct vp_file_key *key, const struct file *file)
 {
-	struct inode *inode = BPF_CORE_READ(file, f_inode);
+	struct inode *inode = VP_READ(file, f_inode);
 
-	key->ino = BPF_CORE_READ(inode, i_ino);
+	key->ino = VP_READ(inode, i_ino);
 	key->mtime_ns = vp_inode_mtime_ns(inode);
-	key->dev = BPF_CORE_READ(inode, i_sb, s_dev);
-	key->ino_generation = BPF_CORE_READ(inode, i_generation);
+	key->dev = VP_READ2(inode, i_sb, s_dev);
+	key->ino_generation = VP_READ(inode, i_generation);
 }
 
 /* The small number of a file, the same for every process; VP_FILE_ID_NONE when out of room. */

@@ -24,7 +24,7 @@
 #define MM_CONTEXT_HAS_VSYSCALL 2 /* x86: 1 << 1 since 5.4 */
 
 /*
- * What is needed of a VMA, read once (see vp_start_ns for how).
+ * What is needed of a VMA, read once.
  */
 struct vp_vma {
 	__u64 start;
@@ -39,13 +39,13 @@ struct vp_vma {
 
 static __always_inline void vp_read_vma(struct vp_vma *v, struct vm_area_struct *vma)
 {
-	v->start = BPF_CORE_READ(vma, vm_start);
-	v->end = BPF_CORE_READ(vma, vm_end);
-	v->pgoff = (__u64)BPF_CORE_READ(vma, vm_pgoff) << PAGE_SHIFT;
-	v->flags = BPF_CORE_READ(vma, vm_flags);
-	v->mm = BPF_CORE_READ(vma, vm_mm);
-	v->file = BPF_CORE_READ(vma, vm_file);
-	v->ops = BPF_CORE_READ(vma, vm_ops);
+	v->start = vma->vm_start;
+	v->end = vma->vm_end;
+	v->pgoff = (__u64)vma->vm_pgoff << PAGE_SHIFT;
+	v->flags = vma->vm_flags;
+	v->mm = VP_READ(vma, vm_mm);
+	v->file = VP_READ(vma, vm_file);
+	v->ops = VP_READ(vma, vm_ops);
 	v->private_data = BPF_CORE_READ(vma, vm_private_data);
 }
 
@@ -63,7 +63,7 @@ static __always_inline bool vp_vma_is_special(const struct vp_vma *v)
 {
 	const struct vm_operations_struct *ops = v->ops;
 
-	return ops && v->private_data && BPF_CORE_READ(ops, name);
+	return ops && v->private_data && VP_READ(ops, name);
 }
 
 static __always_inline __u16 vp_vma_verdict(const struct vp_vma *v)
@@ -153,7 +153,7 @@ static __always_inline void vp_fill_mmap2(struct vp_rec_mmap2 *rec, struct task_
 #ifdef __TARGET_ARCH_x86
 	struct mm_struct *mm = v->mm;
 
-	if (BPF_CORE_READ(mm, context.flags) & MM_CONTEXT_HAS_VSYSCALL)
+	if (VP_READ(mm, context.flags) & MM_CONTEXT_HAS_VSYSCALL)
 		rec->hdr.flags |= VP_MMAP2_F_VSYSCALL;
 #endif
 	vp_fill_proc_id(&rec->proc, task);
@@ -192,7 +192,7 @@ static __always_inline __u32 vp_finish_mmap2(struct vp_mmap2_buf *buf, __u32 len
 static __always_inline bool vp_vma_is_heap(const struct vp_vma *v)
 {
 	struct mm_struct *mm = v->mm;
-	__u64 brk = BPF_CORE_READ(mm, brk), start_brk = BPF_CORE_READ(mm, start_brk);
+	__u64 brk = VP_READ(mm, brk), start_brk = VP_READ(mm, start_brk);
 
 	if (vp_touching_is_heap())
 		return v->start <= brk && v->end >= start_brk;
@@ -202,7 +202,7 @@ static __always_inline bool vp_vma_is_heap(const struct vp_vma *v)
 static __always_inline bool vp_vma_is_stack(const struct vp_vma *v)
 {
 	struct mm_struct *mm = v->mm;
-	__u64 start_stack = BPF_CORE_READ(mm, start_stack);
+	__u64 start_stack = VP_READ(mm, start_stack);
 
 	return v->start <= start_stack && v->end >= start_stack;
 }

@@ -182,8 +182,7 @@ static int open_perfdata(struct run *r, struct vp_err *e)
 
 	if (r->format != FORMAT_PERFDATA)
 		return 0;
-	err = vp_record_perfdata_new(&r->perfdata, vp_outfile_stream(r->out), &r->meta.meta,
-				     r->symbolizer);
+	err = vp_perfdata_new(&r->perfdata, vp_outfile_stream(r->out), &r->meta.meta, 0, 0);
 	if (err)
 		return vp_err_set(e, err, "%s: %s", r->args.output,
 				  err == -ESPIPE ? "a .data file cannot be written to a pipe"
@@ -453,19 +452,20 @@ static bool kernel_is_hidden(struct run *r)
 
 static void summarize(struct run *r)
 {
-	const struct vp_summary s = {
+	struct vp_summary s = {
 		.built = &r->built,
 		.recording = &r->recording,
 		.decoder = &r->decoder,
 		.counters = r->counters,
 		.output = r->args.output,
 		.output_bytes = r->out_bytes,
-		.kernel_hidden = kernel_is_hidden(r),
 		.verbose = r->args.verbose,
 	};
 
-	if (!r->args.quiet)
-		vp_summary_print(stderr, &s);
+	if (r->args.quiet)
+		return;
+	s.kernel_hidden = kernel_is_hidden(r);
+	vp_summary_print(stderr, &s);
 }
 
 /*

@@ -40,17 +40,6 @@ static int add_modules(struct vp_perfdata *w)
 	return err;
 }
 
-int vp_record_perfdata_new(struct vp_perfdata **out, FILE *f, const struct vp_meta *meta,
-			   struct vp_symbolizer *s)
-{
-	uint64_t stext = 0, etext = 0;
-	int err;
-
-	vp_symbolizer_kernel_bounds(s, &stext, &etext);
-	err = vp_perfdata_new(out, f, meta, stext, etext);
-	return err ? err : add_modules(*out);
-}
-
 static int add_file_build_ids(struct vp_perfdata *w, const struct vp_files *files,
 			      struct vp_symbolizer *s)
 {
@@ -122,8 +111,16 @@ static int add_kernel_build_id(struct vp_perfdata *w)
 int vp_record_perfdata_finish(struct vp_perfdata *w, const struct vp_meta *meta,
 			      const struct vp_files *files, struct vp_symbolizer *s)
 {
-	int err = add_file_build_ids(w, files, s);
+	uint64_t stext = 0, etext = 0;
+	int err;
 
+	/* Only now: reading kallsyms takes as long as everything else before the first sample. */
+	vp_symbolizer_kernel_bounds(s, &stext, &etext);
+	err = vp_perfdata_kernel(w, stext, etext);
+	if (!err)
+		err = add_modules(w);
+	if (!err)
+		err = add_file_build_ids(w, files, s);
 	if (!err)
 		err = add_kernel_build_id(w);
 	return err ? err : vp_perfdata_finish(w, meta);

@@ -7,11 +7,10 @@
 #include "../output/perfdata.h"
 #include "../symbolize/symbolizer.h"
 
-/* vp_perfdata_new, then the kernel's modules. s tells where the kernel's text is. */
-int vp_record_perfdata_new(struct vp_perfdata **out, FILE *f, const struct vp_meta *meta,
-			   struct vp_symbolizer *s);
-
-/* The build ids of the kernel and of all files in which a sample was, then vp_perfdata_finish. */
+/*
+ * The kernel's and its modules' maps, the build ids of the kernel and of all files in which a
+ * sample was, then vp_perfdata_finish.
+ */
 int vp_record_perfdata_finish(struct vp_perfdata *w, const struct vp_meta *meta,
 			      const struct vp_files *files, struct vp_symbolizer *s);
 

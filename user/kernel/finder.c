@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #define RING_BYTES (1 << 20)
-#define ASK_ROUNDS 10
+#define ASK_ROUNDS 200 /* of tens of microseconds each */
 
 struct vp_finder {
 	struct vp_shared_maps maps;
@@ -45,10 +45,11 @@ static int map_elements(struct vp_finder *f)
 
 static int load(struct vp_finder *f, struct vp_err *e)
 {
-	struct vp_load_unit unit = {.name = "find"};
+	struct bpf_object_open_opts opts = vp_core_btf_opts(&f->maps.core_btf);
+	struct vp_load_unit unit = {.name = "find", .core_btf = &f->maps.core_btf};
 	int err;
 
-	f->skel = find__open();
+	f->skel = find__open_opts(&opts);
 	if (!f->skel)
 		return vp_err_set(e, -errno, "BPF object find: %s", strerror(errno));
 	f->skel->rodata->vp_pidns_inum = vp_pidns_inum();

@@ -136,21 +136,45 @@ static void unload(struct vp_load_unit *units, size_t cnt)
 	}
 }
 
+/* One cut serves all units. */
+static int fill_core_btf(const struct vp_load_unit *units, size_t cnt, struct vp_core_btf **btf)
+{
+	struct bpf_object *objs[cnt];
+	size_t n = 0;
+
+	*btf = NULL;
+	for (size_t i = 0; i < cnt; i++) {
+		if (!units[i].core_btf)
+			continue;
+		*btf = units[i].core_btf;
+		objs[n++] = *units[i].skeleton->obj;
+	}
+	return *btf ? vp_core_btf_fill(*btf, objs, n) : 0;
+}
+
 int vp_load(struct vp_load_unit *units, size_t cnt, bool sequential, struct vp_err *e)
 {
 	struct vp_load_unit *by_cost[cnt];
 	struct queue q = {.by_cost = by_cost, .cnt = cnt};
 	size_t threads = sequential ? 1 : (size_t)get_nprocs();
+	struct vp_core_btf *btf;
+	int err = fill_core_btf(units, cnt, &btf);
 
+	if (err) {
+		unload(units, cnt);
+		return vp_err_set(e, err, "the kernel's BTF: %s (see vmaprof doctor)",
+				  strerror(-err));
+	}
 	elf_version(EV_CURRENT);
 	for (size_t i = 0; i < cnt; i++)
 		by_cost[i] = &units[i];
 	qsort(by_cost, cnt, sizeof(*by_cost), costlier_first);
 	run_queue(&q, threads < cnt ? threads : cnt);
+	if (btf)
+		vp_core_btf_close(btf);
 
 	for (size_t i = 0; i < cnt; i++) {
-		int err = units[i].err;
-
+		err = units[i].err;
 		if (!err || units[i].optional)
 			continue;
 		unload(units, cnt);

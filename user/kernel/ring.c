@@ -3,12 +3,14 @@
 
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #define LOOK_MS 100
 
@@ -17,8 +19,8 @@ struct vp_ring {
 	struct vp_decoder *decoder;
 	pthread_t thread;
 	bool running;
-	atomic_bool stop;
-	int err; /* first failure of the decoder: later records are dropped */
+	int stop_fd; /* eventfd: readable when the thread should end */
+	int err;     /* first failure of the decoder: later records are dropped */
 };
 
 static int on_record(void *ctx, void *data, size_t size)
@@ -37,10 +39,13 @@ int vp_ring_open(struct vp_ring **out, int fd, struct vp_decoder *d, struct vp_e
 	if (!r)
 		return vp_err_set(e, -ENOMEM, "ring buffer: out of memory");
 	r->decoder = d;
-	r->rb = ring_buffer__new(fd, on_record, r, NULL);
+	r->stop_fd = eventfd(0, EFD_CLOEXEC);
+	r->rb = r->stop_fd < 0 ? NULL : ring_buffer__new(fd, on_record, r, NULL);
 	if (!r->rb) {
 		int err = -errno;
 
+		if (r->stop_fd >= 0)
+			close(r->stop_fd);
 		free(r);
 		return vp_err_set(e, err, "ring buffer: %s", strerror(-err));
 	}
@@ -56,18 +61,21 @@ int vp_ring_drain(struct vp_ring *r)
 }
 
 /*
- * poll() alone is not enough: records that were sent without a wakeup do not end it, and it
- * reads only rings that woke it.
+ * Woken or not, it looks at all of the ring each time: records that were sent without a wakeup do
+ * not end the poll.
  */
 static void *read_ring(void *arg)
 {
 	struct vp_ring *r = arg;
+	struct pollfd fds[] = {
+		{.fd = ring_buffer__epoll_fd(r->rb), .events = POLLIN},
+		{.fd = r->stop_fd, .events = POLLIN},
+	};
 
-	while (!atomic_load(&r->stop)) {
-		ring_buffer__poll(r->rb, LOOK_MS);
+	do {
+		poll(fds, 2, LOOK_MS);
 		ring_buffer__consume(r->rb);
-	}
-	ring_buffer__consume(r->rb);
+	} while (!fds[1].revents);
 	return NULL;
 }
 
@@ -90,7 +98,7 @@ int vp_ring_start(struct vp_ring *r, struct vp_err *e)
 int vp_ring_stop(struct vp_ring *r)
 {
 	if (r->running) {
-		atomic_store(&r->stop, true);
+		eventfd_write(r->stop_fd, 1);
 		pthread_join(r->thread, NULL);
 		r->running = false;
 	}
@@ -103,5 +111,6 @@ void vp_ring_close(struct vp_ring *r)
 		return;
 	vp_ring_stop(r);
 	ring_buffer__free(r->rb);
+	close(r->stop_fd);
 	free(r);
 }

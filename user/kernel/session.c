@@ -40,26 +40,33 @@ static uint64_t ring_size(const struct vp_session_opts *o)
 static int open_sampler(struct vp_session *s, const struct vp_session_opts *o,
 			struct vp_load_unit *unit, struct vp_err *e)
 {
-	s->sampler = sampler__open();
+	struct bpf_object_open_opts opts = vp_core_btf_opts(&s->maps.core_btf);
+
+	s->sampler = sampler__open_opts(&opts);
 	if (!s->sampler)
 		return vp_err_set(e, -errno, "BPF object sampler: %s", strerror(errno));
 	s->sampler->rodata->vp_filter = o->filter;
 	s->sampler->rodata->vp_pidns_inum = vp_pidns_inum();
 	s->sampler->rodata->vp_wakeup_bytes = s->maps.ring_bytes / 4;
-	*unit = (struct vp_load_unit){.name = "sampler", .skeleton = s->sampler->skeleton};
+	*unit = (struct vp_load_unit){
+		.name = "sampler", .skeleton = s->sampler->skeleton, .core_btf = &s->maps.core_btf};
 	return vp_shared_maps_reuse(&s->maps, s->sampler->obj);
 }
 
 static int open_track(struct vp_session *s, const struct vp_session_opts *o,
 		      struct vp_load_unit *unit, struct vp_err *e)
 {
-	s->track = track__open();
+	struct bpf_object_open_opts opts = vp_core_btf_opts(&s->maps.core_btf);
+
+	s->track = track__open_opts(&opts);
 	if (!s->track)
 		return vp_err_set(e, -errno, "BPF object track: %s", strerror(errno));
 	s->track->rodata->vp_filter = o->filter;
 	s->track->rodata->vp_pidns_inum = vp_pidns_inum();
-	*unit = (struct vp_load_unit){
-		.name = "track", .skeleton = s->track->skeleton, .optional = true};
+	*unit = (struct vp_load_unit){.name = "track",
+				      .skeleton = s->track->skeleton,
+				      .optional = true,
+				      .core_btf = &s->maps.core_btf};
 	return vp_shared_maps_reuse(&s->maps, s->track->obj);
 }
 

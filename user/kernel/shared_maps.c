@@ -22,6 +22,7 @@ int vp_shared_maps_create(struct vp_shared_maps *m, uint64_t ring_bytes, uint32_
 {
 	int err;
 
+	vp_core_btf_open(&m->core_btf);
 	m->ring_bytes = next_power_of_two(ring_bytes);
 	m->skel = maps__open();
 	if (!m->skel)
@@ -40,6 +41,7 @@ int vp_shared_maps_create(struct vp_shared_maps *m, uint64_t ring_bytes, uint32_
 
 void vp_shared_maps_destroy(struct vp_shared_maps *m)
 {
+	vp_core_btf_close(&m->core_btf);
 	maps__destroy(m->skel);
 	m->skel = NULL;
 }

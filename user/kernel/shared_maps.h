@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The maps that all BPF objects share: kern/maps.bpf.c, loaded before the others. */
+/*
+ * What all BPF objects share: the maps of kern/maps.bpf.c, loaded before the others, and the
+ * part of the kernel's BTF that they are relocated against.
+ */
 #ifndef VP_SHARED_MAPS_H
 #define VP_SHARED_MAPS_H
 
 #include "../util/err.h"
+#include "core_btf.h"
 
 #include <bpf/libbpf.h>
 #include <stdint.h>
@@ -14,6 +18,7 @@ struct maps;
 
 struct vp_shared_maps {
 	struct maps *skel;
+	struct vp_core_btf core_btf; /* empty once objects have been loaded */
 	uint64_t ring_bytes;
 };
 

@@ -10,12 +10,13 @@
 #include <string.h>
 #include <unistd.h>
 
-int vp_walker_open(struct vp_walker *w, const struct vp_shared_maps *maps, bool all_maps,
+int vp_walker_open(struct vp_walker *w, struct vp_shared_maps *maps, bool all_maps,
 		   bool fills_table, struct vp_load_unit *unit, struct vp_err *e)
 {
+	struct bpf_object_open_opts opts = vp_core_btf_opts(&maps->core_btf);
 	int err;
 
-	w->skel = synth__open();
+	w->skel = synth__open_opts(&opts);
 	if (!w->skel)
 		return vp_err_set(e, -errno, "BPF object synth: %s", strerror(errno));
 	w->skel->rodata->vp_all_maps = all_maps;
@@ -24,7 +25,8 @@ int vp_walker_open(struct vp_walker *w, const struct vp_shared_maps *maps, bool 
 	err = vp_shared_maps_reuse(maps, w->skel->obj);
 	if (err)
 		return vp_err_set(e, err, "BPF object synth: %s", strerror(-err));
-	*unit = (struct vp_load_unit){.name = "synth", .skeleton = w->skel->skeleton};
+	*unit = (struct vp_load_unit){
+		.name = "synth", .skeleton = w->skel->skeleton, .core_btf = &maps->core_btf};
 	return 0;
 }
 

@@ -16,8 +16,8 @@ struct vp_walker {
 	struct synth *skel;
 };
 
-/* Opens the object and sets its knobs; the caller loads `unit`. */
-int vp_walker_open(struct vp_walker *w, const struct vp_shared_maps *maps, bool all_maps,
+/* Opens the object and sets its knobs; the caller loads `unit`. maps is borrowed until then. */
+int vp_walker_open(struct vp_walker *w, struct vp_shared_maps *maps, bool all_maps,
 		   bool fills_table, struct vp_load_unit *unit, struct vp_err *e);
 void vp_walker_close(struct vp_walker *w);
 

@@ -136,7 +136,7 @@ static int write_kernel_map(struct vp_perfdata *w, const char *name, uint64_t st
  * What follows "[kernel.kallsyms]" is the symbol by which perf finds how far this boot's kernel
  * was relocated, and pgoff that symbol's address.
  */
-static int write_kernel(struct vp_perfdata *w, uint64_t stext, uint64_t etext)
+int vp_perfdata_kernel(struct vp_perfdata *w, uint64_t stext, uint64_t etext)
 {
 	if (!stext || etext <= stext)
 		return 0;
@@ -215,7 +215,7 @@ int vp_perfdata_new(struct vp_perfdata **out, FILE *f, const struct vp_meta *met
 		goto fail;
 	fill_attr(&w->attr, meta);
 	write_front(w);
-	write_kernel(w, kernel_stext, kernel_etext);
+	vp_perfdata_kernel(w, kernel_stext, kernel_etext);
 	err = w->err;
 	if (err)
 		goto fail;

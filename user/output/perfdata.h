@@ -17,7 +17,7 @@ struct vp_perfdata;
 
 /*
  * Starts a file on f (seekable, at its beginning, borrowed until finish or free).
- * kernel_stext/etext: bounds of the kernel's text, 0/0 if hidden. Only the fields of meta
+ * kernel_stext/etext: bounds of the kernel's text, 0/0 if hidden or not known yet. Only the fields of meta
  * known before sampling are used here (event, freq, perf_type, perf_config). -ENOMEM, -EIO,
  * -ESPIPE if f cannot seek.
  */
@@ -25,8 +25,14 @@ int vp_perfdata_new(struct vp_perfdata **out, FILE *f, const struct vp_meta *met
 		    uint64_t kernel_stext, uint64_t kernel_etext);
 
 /*
- * A kernel module's text, as /proc/modules has it (name without brackets); before the first
- * sample. Without it perf shows that module's frames as [unknown].
+ * The bounds of the kernel's text, if they were not known to vp_perfdata_new. Like that of a
+ * module at any time before vp_perfdata_finish: dated 0, the record counts for all samples.
+ */
+int vp_perfdata_kernel(struct vp_perfdata *w, uint64_t stext, uint64_t etext);
+
+/*
+ * A kernel module's text, as /proc/modules has it (name without brackets). Without it perf
+ * shows that module's frames as [unknown].
  */
 int vp_perfdata_kernel_module(struct vp_perfdata *w, const char *name, uint64_t start,
 			      uint64_t len);
