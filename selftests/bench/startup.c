@@ -62,17 +62,20 @@ struct loading {
 
 static void open_objects(struct loading *l)
 {
+	struct bpf_object_open_opts opts = vp_core_btf_opts(&l->maps.core_btf);
 	struct vp_err e = {""};
 
-	l->sampler = sampler__open();
-	l->track = track__open();
+	l->sampler = sampler__open_opts(&opts);
+	l->track = track__open_opts(&opts);
 	if (!l->sampler || !l->track ||
 	    vp_walker_open(&l->walker, &l->maps, false, true, &l->units[WALK], &e))
 		bench_die("opening BPF objects: %s", e.text);
 	l->sampler->rodata->vp_pidns_inum = vp_pidns_inum();
 	l->track->rodata->vp_pidns_inum = vp_pidns_inum();
-	l->units[SAMPLER] = (struct vp_load_unit){.skeleton = l->sampler->skeleton};
-	l->units[TRACK] = (struct vp_load_unit){.skeleton = l->track->skeleton, .optional = true};
+	l->units[SAMPLER] = (struct vp_load_unit){.skeleton = l->sampler->skeleton,
+						  .core_btf = &l->maps.core_btf};
+	l->units[TRACK] = (struct vp_load_unit){
+		.skeleton = l->track->skeleton, .core_btf = &l->maps.core_btf, .optional = true};
 	if (vp_shared_maps_reuse(&l->maps, l->sampler->obj) ||
 	    vp_shared_maps_reuse(&l->maps, l->track->obj))
 		bench_die("sharing maps among BPF objects");
