@@ -28,8 +28,8 @@ struct {
 	__type(value, __u32);
 } walk_tgids SEC(".maps");
 
-/* VMAs offered in this walk, wanted or not. */
-__u64 vp_walk_offered = 0;
+/* Whether any VMA was offered in this walk, wanted or not. */
+bool vp_walk_offered = false;
 
 /* The record being made: too large for the stack, written by the one reader's program. */
 struct {
@@ -78,12 +78,10 @@ static __always_inline bool vp_speaks_for_mm(struct task_struct *task)
 	return true;
 }
 
-static __always_inline bool vp_walk_wants(struct task_struct *task, struct vm_area_struct *vma)
+static __always_inline bool vp_walk_wants(struct task_struct *task)
 {
 	__u32 tgid;
 
-	if (!vp_all_maps && !(vma->vm_flags & VM_EXEC))
-		return false;
 	if (vp_walk_filter) {
 		tgid = vp_tgid(task);
 		if (!bpf_map_lookup_elem(&walk_tgids, &tgid))
@@ -157,8 +155,11 @@ int vp_walk(struct bpf_iter__task_vma *ctx)
 
 	if (!task || !vma)
 		return 0;
-	vp_walk_offered++;
-	if (!vp_walk_wants(task, vma))
+	vp_walk_offered = true;
+	/* First and alone: most VMAs end here, in a large process 100,000 of them. */
+	if (!vp_all_maps && !(vma->vm_flags & VM_EXEC))
+		return 0;
+	if (!vp_walk_wants(task))
 		return 0;
 	buf = bpf_map_lookup_elem(&walk_buf, &zero);
 	if (!buf)

@@ -70,7 +70,7 @@ static int walk_iterator(struct vp_walker *w, struct vp_ring *ring, pid_t tgid)
 
 	if (fd < 0)
 		return fd;
-	w->skel->bss->vp_walk_offered = 0;
+	w->skel->bss->vp_walk_offered = false;
 	err = run_iterator(fd, ring);
 	close(fd);
 	return err;
@@ -102,7 +102,7 @@ static int walk_process(struct vp_walker *w, struct vp_ring *ring, pid_t tgid)
 {
 	int err = walk_iterator(w, ring, tgid);
 
-	if (err == -ENOTSUP || (!err && w->skel->bss->vp_walk_offered == 0))
+	if (err == -ENOTSUP || (!err && !w->skel->bss->vp_walk_offered))
 		return walk_filtered(w, ring, &tgid, 1);
 	return err;
 }
