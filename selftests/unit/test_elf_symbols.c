@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* ELF files as compilers, linkers and strip leave them. */
 #include "fixture_elf.h"
+#include "symbolize/elf_symbols.h"
 #include "symbolize/symbolizer.h"
 
 #include <criterion/criterion.h>
@@ -283,6 +284,38 @@ Test(elf_symbols, a_few_kept_symbols_do_not_hide_the_exported_ones)
 	EXPECT_AT(fixture_symbol(path, "exported", 1), "exported");
 	vp_symbolizer_file(s, FILE_ID, offset_of(fixture_symbol(path, "kept", 0)), &sym);
 	cr_expect(eq(int, sym.source, VP_SYM_SYMTAB));
+}
+
+/* A stripped program with the build id 0123…, and that of its debug file, below the fixture. */
+static uint64_t build_with_debug_file(const char *debug_id)
+{
+	uint64_t main_addr;
+
+	build("whole", "-Wl,--build-id=0x0123456789abcdef");
+	main_addr = fixture_symbol(fixture_path(&x, "whole"), "main", 0);
+	fixture_run(&x, "gcc -Wl,--build-id=%s -o other m.c a.s && mkdir 01", debug_id);
+	fixture_run(&x, "objcopy --only-keep-debug other 01/23456789abcdef.debug");
+	fixture_run(&x, "strip whole");
+	elf_symbols_debug_dir = x.dir;
+	return main_addr;
+}
+
+Test(elf_symbols, a_stripped_program_is_named_by_its_debug_file)
+{
+	uint64_t addr = build_with_debug_file("0x0123456789abcdef");
+
+	load(fixture_path(&x, "whole"));
+	EXPECT_AT(addr, "main");
+	EXPECT_AT(addr + 1, "main");
+}
+
+Test(elf_symbols, a_debug_file_of_another_build_names_nothing)
+{
+	uint64_t addr = build_with_debug_file("0x0123456789abcdee");
+	struct vp_file_info info = load(fixture_path(&x, "whole"));
+
+	cr_expect(ne(str, (char *)name_at(offset_of(addr)), "main"));
+	cr_expect(eq(int, info.reason, VP_SYM_NO_SYMBOLS));
 }
 
 Test(elf_symbols, symbol_versions_are_not_part_of_the_name)

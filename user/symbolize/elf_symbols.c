@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "elf_symbols.h"
+#include "mapped_file.h"
 #include "symbolizer.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+const char *elf_symbols_debug_dir = "/usr/lib/debug/.build-id";
 
 /* A table holds 4 M symbols; these are their names, read at once. */
 #define STRINGS_MAX_BYTES (512ULL << 20)
@@ -17,7 +23,8 @@ struct code_section {
 };
 
 struct reader {
-	const struct elf_file *f;
+	const struct elf_file *f;	/* whose sections are read */
+	const struct elf_file *runtime; /* whose segments are mapped: f, unless f is a debug file */
 	struct symtab_builder *b;
 	struct code_section *sections;
 	char *strings[SYMTAB_STRINGS_MAX]; /* as the builder numbers them; NULL: adopted */
@@ -44,7 +51,10 @@ static int read_sections(struct reader *r)
 
 		if (elf_file_section(f, i, &s))
 			break;
-		if (!(s.sh_flags & SHF_EXECINSTR) || s.sh_type == SHT_NOBITS)
+		if (!(s.sh_flags & SHF_EXECINSTR))
+			continue;
+		/* A debug file keeps the addresses of code, not its bytes. */
+		if (s.sh_type == SHT_NOBITS && f == r->runtime)
 			continue;
 		if (s.sh_size > UINT64_MAX - s.sh_addr)
 			continue;
@@ -111,7 +121,7 @@ static int add_symbol(const struct reader *r, const GElf_Sym *sym, struct symbol
 	int type = symbol_type(sym);
 
 	if (type < 0 || !s ||
-	    elf_segments_offset(r->f->exec, r->f->exec_cnt, sym->st_value, &offset))
+	    elf_segments_offset(r->runtime->exec, r->runtime->exec_cnt, sym->st_value, &offset))
 		return 0;
 
 	uint64_t to_end = s->end - sym->st_value;
@@ -256,11 +266,67 @@ static int read_dynsym(struct reader *r)
 	return read_symbols(r, SHT_DYNSYM, VP_SYM_DYNSYM);
 }
 
+/* The open debug file that belongs to r->f, or NULL. *fd is to be closed after it. */
+static struct elf_file *open_debug_file(const struct reader *r, int *fd)
+{
+	uint8_t id[VP_BUILD_ID_MAX], its[VP_BUILD_ID_MAX];
+	size_t len = elf_file_build_id(r->f, id, sizeof(id));
+	char path[PATH_MAX];
+	struct elf_file *debug;
+	int n;
+
+	if (len < 2)
+		return NULL;
+	n = snprintf(path, sizeof(path), "%.*s/%02x/", PATH_MAX / 2, elf_symbols_debug_dir, id[0]);
+	for (size_t i = 1; i < len; i++)
+		n += snprintf(path + n, sizeof(path) - (size_t)n, "%02x", id[i]);
+	snprintf(path + n, sizeof(path) - (size_t)n, ".debug");
+	*fd = mapped_file_open_path(path);
+	if (*fd < 0)
+		return NULL;
+	if (!elf_file_open(&debug, *fd)) {
+		if (elf_file_build_id(debug, its, sizeof(its)) == len && !memcmp(id, its, len))
+			return debug;
+		elf_file_close(debug);
+	}
+	close(*fd);
+	return NULL;
+}
+
+/*
+ * A stripped file's .symtab is in a file of its own if its -dbg package is installed, found by
+ * build id. Its segments are those of the stripped file.
+ */
+static int read_debug_file(struct reader *r)
+{
+	struct code_section *sections = r->sections;
+	struct elf_file *debug;
+	GElf_Shdr own;
+	int fd, err;
+
+	if (elf_file_find_section(r->f, SHT_SYMTAB, &own))
+		return 0;
+	debug = open_debug_file(r, &fd);
+	if (!debug)
+		return 0;
+	r->f = debug;
+	err = read_sections(r);
+	if (!err)
+		err = read_symtab(r);
+	free(r->sections);
+	r->sections = sections;
+	r->f = r->runtime;
+	elf_file_close(debug);
+	close(fd);
+	/* A damaged one is as good as none. */
+	return err == -ENOMEM ? err : 0;
+}
+
 /*
  * Best first. All are merged: a .symtab may hold a handful of symbols that a packager kept
  * while the exported ones are in .dynsym only.
  */
-static int (*const sources[])(struct reader *r) = {read_symtab, read_dynsym};
+static int (*const sources[])(struct reader *r) = {read_symtab, read_debug_file, read_dynsym};
 
 static uint64_t table_base(const struct elf_file *f)
 {
@@ -275,7 +341,7 @@ static uint64_t table_base(const struct elf_file *f)
 
 int elf_symbols_read(const struct elf_file *f, struct symtab **out)
 {
-	struct reader r = {.f = f, .b = symtab_builder_new(table_base(f))};
+	struct reader r = {.f = f, .runtime = f, .b = symtab_builder_new(table_base(f))};
 
 	if (!r.b)
 		return -ENOMEM;

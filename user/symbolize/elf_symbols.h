@@ -6,6 +6,9 @@
 #include "elf_reader.h"
 #include "symtab.h"
 
+/* Where the debug files of packages are, by build id. Tests point it elsewhere. */
+extern const char *elf_symbols_debug_dir;
+
 /*
  * Merges all sources of symbols that the file has; hits carry enum vp_sym_source. *out is
  * to be freed with symtab_free and may be empty (stripped). -ENOMEM, -EFBIG (more than a
