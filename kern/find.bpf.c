@@ -59,7 +59,8 @@ static __always_inline bool vp_find_send(struct task_struct *task, const struct 
 	if (!buf)
 		return false;
 	vp_fill_hdr(&buf->rec.hdr, VP_REC_MMAP2, 0);
-	vp_fill_mmap2(&buf->rec, task, v);
+	vp_fill_owner(&buf->rec, task, v->mm);
+	vp_fill_mapping(&buf->rec, v);
 	size = vp_finish_mmap2(buf, vp_find_name(buf, v, vma));
 	if (size > sizeof(*buf))
 		return false;

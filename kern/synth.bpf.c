@@ -78,6 +78,15 @@ static __always_inline bool vp_speaks_for_mm(struct task_struct *task)
 	return true;
 }
 
+/*
+ * What the VMAs of one task share is found out at the first and kept in the record: whose they
+ * are and whether they are wanted. User space clears vp_walk_task between walks.
+ */
+__u64 vp_walk_task = 0;
+__u64 vp_walk_mm = 0;
+bool vp_walk_wanted = false;
+__u16 vp_walk_flags = 0; /* for hdr.flags */
+
 static __always_inline bool vp_walk_wants(struct task_struct *task)
 {
 	__u32 tgid;
@@ -88,6 +97,21 @@ static __always_inline bool vp_walk_wants(struct task_struct *task)
 			return false;
 	}
 	return vp_speaks_for_mm(task);
+}
+
+static __always_inline void vp_walk_meet(struct task_struct *task, struct mm_struct *mm,
+					 struct vp_mmap2_buf *buf)
+{
+	vp_walk_task = (__u64)task;
+	vp_walk_mm = (__u64)mm;
+	vp_walk_wanted = vp_walk_wants(task);
+	if (!vp_walk_wanted)
+		return;
+	vp_fill_hdr(&buf->rec.hdr, VP_REC_MMAP2, 0);
+	buf->rec.hdr.flags = VP_MMAP2_F_FROM_WALK;
+	vp_fill_owner(&buf->rec, task, mm);
+	vp_walk_flags = buf->rec.hdr.flags;
+	BPF_CORE_READ_INTO(&buf->rec.comm, task, group_leader, comm);
 }
 
 static __always_inline __u32 vp_set_vma_name(struct vp_mmap2_buf *buf, const struct vp_vma *v,
@@ -159,17 +183,17 @@ int vp_walk(struct bpf_iter__task_vma *ctx)
 	/* First and alone: most VMAs end here, in a large process 100,000 of them. */
 	if (!vp_all_maps && !(vma->vm_flags & VM_EXEC))
 		return 0;
-	if (!vp_walk_wants(task))
-		return 0;
 	buf = bpf_map_lookup_elem(&walk_buf, &zero);
 	if (!buf)
 		return 0;
 
-	vp_fill_hdr(&buf->rec.hdr, VP_REC_MMAP2, 0);
-	buf->rec.hdr.flags = VP_MMAP2_F_FROM_WALK;
 	vp_read_vma(&v, vma);
-	vp_fill_mmap2(&buf->rec, task, &v);
-	BPF_CORE_READ_INTO(&buf->rec.comm, task, group_leader, comm);
+	if (vp_walk_task != (__u64)task || vp_walk_mm != (__u64)v.mm)
+		vp_walk_meet(task, v.mm, buf);
+	if (!vp_walk_wanted)
+		return 0;
+	buf->rec.hdr.flags = vp_walk_flags;
+	vp_fill_mapping(&buf->rec, &v);
 	size = vp_finish_mmap2(buf, vp_set_vma_name(buf, &v, vma));
 	if (vp_walk_fills_table && buf->rec.verdict != VP_VERDICT_NOT_EXEC)
 		return vp_walk_enter(task, buf, size, vp_mapping_seq(v.mm));

@@ -44,7 +44,8 @@ static long vp_describe(struct task_struct *task, struct vm_area_struct *vma, vo
 	vp_read_vma(&v, vma);
 	ask->seq = vp_mapping_seq(v.mm);
 	vp_fill_hdr(&buf->rec.hdr, VP_REC_MMAP2, 0);
-	vp_fill_mmap2(&buf->rec, task, &v);
+	vp_fill_owner(&buf->rec, task, v.mm);
+	vp_fill_mapping(&buf->rec, &v);
 	if (v.file)
 		len = vp_set_name_parts(buf, v.file);
 	else

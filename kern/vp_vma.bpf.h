@@ -143,23 +143,23 @@ static __always_inline void vp_fill_user_file(struct vp_rec_mmap2 *rec, const st
 		rec->hdr.flags |= VP_MMAP2_F_NAMELESS;
 }
 
-/*
- * Everything of a record but hdr (except its flags, which the caller has cleared), comm and
- * the name.
- */
-static __always_inline void vp_fill_mmap2(struct vp_rec_mmap2 *rec, struct task_struct *task,
-					  const struct vp_vma *v)
+/* What the records of all mappings of a process share; ORs a flag into hdr.flags. */
+static __always_inline void vp_fill_owner(struct vp_rec_mmap2 *rec, struct task_struct *task,
+					  struct mm_struct *mm)
 {
 #ifdef __TARGET_ARCH_x86
-	struct mm_struct *mm = v->mm;
-
 	if (VP_READ(mm, context.flags) & MM_CONTEXT_HAS_VSYSCALL)
 		rec->hdr.flags |= VP_MMAP2_F_VSYSCALL;
 #endif
 	vp_fill_proc_id(&rec->proc, task);
-	vp_fill_perf_mmap2(&rec->perf, v);
 	rec->perf.pid = rec->proc.tgid;
 	rec->perf.tid = rec->proc.tgid;
+}
+
+/* The rest, but comm and the name; ORs flags into hdr.flags. */
+static __always_inline void vp_fill_mapping(struct vp_rec_mmap2 *rec, const struct vp_vma *v)
+{
+	vp_fill_perf_mmap2(&rec->perf, v);
 	rec->verdict = vp_vma_verdict(v);
 	if (!v->file) {
 		__builtin_memset(&rec->file, 0, sizeof(rec->file));

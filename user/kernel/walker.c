@@ -71,6 +71,7 @@ static int walk_iterator(struct vp_walker *w, struct vp_ring *ring, pid_t tgid)
 	if (fd < 0)
 		return fd;
 	w->skel->bss->vp_walk_offered = false;
+	w->skel->bss->vp_walk_task = 0;
 	err = run_iterator(fd, ring);
 	close(fd);
 	return err;
