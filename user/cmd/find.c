@@ -156,12 +156,7 @@ static void print_text(const struct finding *f, const struct vp_find *find)
 		printf(" %08" PRIx64 "-%08" PRIx64, (uint64_t)find->start, (uint64_t)find->end);
 		printf(" +%08" PRIx64, (uint64_t)(find->addr - find->start + find->pgoff));
 		printf(" %02x:%02x %" PRIu64 " ", n->maj, n->min, n->ino);
-		for (const char *c = n->name; *c; c++) {
-			if (*c == '\n')
-				fputs("\\012", stdout);
-			else
-				putchar(*c);
-		}
+		vp_mapping_print_name(stdout, n->name);
 	}
 	putchar('\n');
 }

@@ -10,6 +10,7 @@
 #include "../output/outfile.h"
 #include "../output/writers.h"
 #include "../util/child.h"
+#include "../util/clock.h"
 #include "../util/procinfo.h"
 #include "record_args.h"
 #include "record_perfdata.h"
@@ -49,14 +50,6 @@ struct run {
 	uint64_t counters[VP_CNT_CNT];
 	uint64_t start_ns;
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
 
 static int choose_format(struct run *r, struct vp_err *e)
 {
@@ -302,7 +295,7 @@ static int start(struct run *r, struct vp_err *e)
 		err = vp_session_start(r->session, e);
 	if (err)
 		return err;
-	r->start_ns = now_ns();
+	r->start_ns = vp_now_ns();
 	print_start(r, tracking);
 	if (r->child.pid)
 		err = vp_child_release(&r->child, r->args.command, e);
@@ -329,7 +322,7 @@ static void show_progress(void *ctx)
 		return;
 	fprintf(stderr,
 		"\r%4" PRIu64 " s  %" PRIu64 " samples  %" PRIu64 " lost  %.1f %% unresolved ",
-		(now_ns() - r->start_ns) / 1000000000, c[VP_CNT_SAMPLES], vp_summary_lost(c),
+		(vp_now_ns() - r->start_ns) / 1000000000, c[VP_CNT_SAMPLES], vp_summary_lost(c),
 		c[VP_CNT_FRAMES]
 			? 100.0 * (double)c[VP_CNT_FRAMES_UNRESOLVED] / (double)c[VP_CNT_FRAMES]
 			: 0.0);
@@ -380,7 +373,7 @@ static int stop(struct run *r, struct vp_err *e)
 {
 	int err;
 
-	r->meta.meta.duration_ns = now_ns() - r->start_ns;
+	r->meta.meta.duration_ns = vp_now_ns() - r->start_ns;
 	err = vp_session_stop(r->session);
 	r->meta.meta.first_ns = r->recording.first_ns;
 	r->meta.meta.last_ns = r->recording.last_ns;

@@ -2,6 +2,7 @@
 #include "record_wait.h"
 
 #include "../util/array.h"
+#include "../util/clock.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -82,14 +83,6 @@ int vp_waiter_watch(struct vp_waiter *w, pid_t pid)
 	return add_fd(w, fd);
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
-
 /* Whether it is over: a signal came, or every process has ended. */
 static bool is_over(struct vp_waiter *w)
 {
@@ -109,11 +102,11 @@ static bool is_over(struct vp_waiter *w)
 
 int vp_waiter_wait(struct vp_waiter *w, uint64_t duration_ns, void (*tick)(void *ctx), void *ctx)
 {
-	uint64_t end = duration_ns ? now_ns() + duration_ns : UINT64_MAX;
+	uint64_t end = duration_ns ? vp_now_ns() + duration_ns : UINT64_MAX;
 	bool over = w->watching && w->cnt == 1;
 
 	while (!over) {
-		uint64_t now = now_ns(), left = now < end ? end - now : 0;
+		uint64_t now = vp_now_ns(), left = now < end ? end - now : 0;
 		struct timespec ts;
 
 		if (left == 0)

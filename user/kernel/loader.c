@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "loader.h"
 
+#include "../util/clock.h"
+
 #include <errno.h>
 #include <gelf.h>
 #include <linux/bpf.h>
@@ -38,14 +40,6 @@ void vp_loader_capture_messages(bool verbose)
 	libbpf_set_print(keep_message);
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
-
 /*
  * Instructions in the object's code sections: bpf_program__insn_cnt does not count the functions that a
  * program calls before it is loaded, and those are most of the sampler.
@@ -72,7 +66,7 @@ static size_t unit_cost(const struct vp_load_unit *u)
  */
 static void load_unit(struct vp_load_unit *u)
 {
-	uint64_t start = now_ns();
+	uint64_t start = vp_now_ns();
 	size_t len;
 
 	unit_log = open_memstream(&u->log, &len);
@@ -84,7 +78,7 @@ static void load_unit(struct vp_load_unit *u)
 		free(u->log);
 		u->log = NULL;
 	}
-	u->load_ns = now_ns() - start;
+	u->load_ns = vp_now_ns() - start;
 }
 
 struct queue {

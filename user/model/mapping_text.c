@@ -31,15 +31,20 @@ void vp_mapping_strip_deleted(struct vp_mmap2 *m)
 		m->name[len - suffix] = '\0';
 }
 
+void vp_mapping_print_name(FILE *f, const char *name)
+{
+	for (; *name; name++) {
+		if (*name == '\n')
+			fputs("\\012", f);
+		else
+			fputc(*name, f);
+	}
+}
+
 void vp_mapping_print_process(FILE *f, const struct vp_mmap2 *m)
 {
 	fprintf(f, "# %u ", m->rec.proc.tgid);
-	for (const char *c = m->rec.comm; *c; c++) {
-		if (*c == '\n')
-			fputs("\\012", f);
-		else
-			fputc(*c, f);
-	}
+	vp_mapping_print_name(f, m->rec.comm);
 	fputc('\n', f);
 }
 
@@ -55,12 +60,7 @@ void vp_mapping_print_text(FILE *f, const struct vp_mmap2 *m)
 		    p->maj, p->min, (uint64_t)p->ino);
 	if (strcmp(m->name, ANON_NAME)) {
 		fprintf(f, "%*s", n < NAME_COLUMN ? NAME_COLUMN - n : 1, "");
-		for (const char *c = m->name; *c; c++) {
-			if (*c == '\n')
-				fputs("\\012", f);
-			else
-				fputc(*c, f);
-		}
+		vp_mapping_print_name(f, m->name);
 	}
 	fputc('\n', f);
 }

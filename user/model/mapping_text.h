@@ -7,6 +7,9 @@
 
 #include <stdio.h>
 
+/* As the kernel does it: newlines as \012, every other byte as it is. */
+void vp_mapping_print_name(FILE *f, const char *name);
+
 /* "# TGID COMM", the line before a process's rows. */
 void vp_mapping_print_process(FILE *f, const struct vp_mmap2 *m);
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "html.h"
 
+#include "json.h"
 #include "utf8.h"
-
-#include <string.h>
 
 #define REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
 
@@ -54,52 +53,7 @@ void vp_html_text(FILE *f, const char *s)
 	}
 }
 
-static void put_json_char(FILE *f, unsigned char c)
-{
-	if (c < 0x20 || c == 0x7f || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&')
-		fprintf(f, "\\u%04x", c);
-	else
-		fputc(c, f);
-}
-
-/* Returns the last digit of U+2028 or U+2029 (line ends to JavaScript, not to JSON), or 0. */
-static char line_separator(const char *s, size_t len)
-{
-	if (len != 3 || memcmp(s, "\xe2\x80", 2) != 0)
-		return 0;
-	if (s[2] == '\xa8')
-		return '8';
-	return s[2] == '\xa9' ? '9' : 0;
-}
-
-static void put_json_sequence(FILE *f, const char *s, size_t len)
-{
-	char digit = line_separator(s, len);
-
-	if (digit)
-		fprintf(f, "\\u202%c", digit);
-	else
-		fwrite(s, 1, len, f);
-}
-
 void vp_html_json_string(FILE *f, const char *s)
 {
-	if (!s) {
-		fputs("null", f);
-		return;
-	}
-
-	fputc('"', f);
-	while (*s) {
-		size_t len = vp_utf8_len(s);
-
-		if (len == 0)
-			fputs("\\ufffd", f);
-		else if (len == 1)
-			put_json_char(f, (unsigned char)*s);
-		else
-			put_json_sequence(f, s, len);
-		s += len ? len : 1;
-	}
-	fputc('"', f);
+	vp_json_string_also(f, s, "<>&\"\\\n\t");
 }

@@ -11,4 +11,7 @@
  */
 void vp_json_string(FILE *f, const char *s);
 
+/* The same, with the ASCII characters of `also` always as \u00XX. */
+void vp_json_string_also(FILE *f, const char *s, const char *also);
+
 #endif
