@@ -88,7 +88,7 @@ static __always_inline const struct path *vp_file_user_path(const struct file *f
  * Whether an mm's mappings have changed. 5e31275cc997 (6.4) counts write sections of mmap_lock
  * in mm_lock_seq, an int, with CONFIG_PER_VMA_LOCK; eb449bd96954 (6.14, also in 6.12.y) made it
  * a seqcount. Without it, what mmap and munmap usually move is compared, and nothing is
- * trusted for longer than a second.
+ * trusted for longer than VP_TRUST_SHIFT says.
  */
 struct mm_struct___v64 {
 	int mm_lock_seq;
@@ -102,7 +102,7 @@ struct mm_struct___v614 {
 	struct vp_any_seqcount mm_lock_seq;
 } __attribute__((preserve_access_index));
 
-#define VP_TRUST_SHIFT 30 /* of ns: about a second */
+#define VP_TRUST_SHIFT 26 /* of ns: 67 ms */
 
 static __always_inline __u32 vp_mapping_seq(const struct mm_struct *mm)
 {

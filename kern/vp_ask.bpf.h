@@ -17,6 +17,7 @@ struct vp_ask_buf {
 	__u32 taken;
 	__u32 seq; /* vp_mapping_seq() when it was true */
 	struct vp_xmap xmap;
+	struct vp_vma vma; /* not on the stack: all frames of a call chain share 512 bytes */
 	struct vp_mmap2_buf mmap2;
 };
 
@@ -36,20 +37,21 @@ static long vp_describe(struct task_struct *task, struct vm_area_struct *vma, vo
 	__u32 zero = 0, len;
 	struct vp_ask_buf *ask = bpf_map_lookup_elem(&ask_buf, &zero);
 	struct vp_mmap2_buf *buf;
-	struct vp_vma v;
+	struct vp_vma *v;
 
 	if (!ask)
 		return 0;
 	buf = &ask->mmap2;
-	vp_read_vma(&v, vma);
-	ask->seq = vp_mapping_seq(v.mm);
+	v = &ask->vma;
+	vp_read_vma(v, vma);
+	ask->seq = vp_mapping_seq(v->mm);
 	vp_fill_hdr(&buf->rec.hdr, VP_REC_MMAP2, 0);
-	vp_fill_owner(&buf->rec, task, v.mm);
-	vp_fill_mapping(&buf->rec, &v);
-	if (v.file)
-		len = vp_set_name_parts(buf, v.file);
+	vp_fill_owner(&buf->rec, task, v->mm);
+	vp_fill_mapping(&buf->rec, v);
+	if (v->file)
+		len = vp_set_name_parts(buf, v->file);
 	else
-		len = vp_set_nofile_name(buf, &v, vma);
+		len = vp_set_nofile_name(buf, v, vma);
 	vp_finish_mmap2(buf, len);
 	return 0;
 }

@@ -61,10 +61,10 @@ static __always_inline void vp_proc_unlock(struct vp_proc *proc)
 /*
  * A process that was forked and has not exec'd since has its parent's mappings: start with a
  * copy of what is known of them, made when it is first needed. A parent that has exec'd
- * since, or is gone, gives nothing.
+ * since, or is gone, gives nothing. Not inlined: its record would lie on the stack below the
+ * unwinder's.
  */
-static __always_inline void vp_proc_inherit(struct vp_proc *proc, struct task_struct *task,
-					    __u64 ts_ns)
+static __noinline int vp_proc_inherit(struct vp_proc *proc, struct task_struct *task, __u64 ts_ns)
 {
 	struct task_struct *parent = BPF_CORE_READ(task, group_leader, real_parent);
 	__u32 exec_id = (__u32)task->parent_exec_id, tgid = BPF_CORE_READ(parent, tgid);
@@ -73,11 +73,11 @@ static __always_inline void vp_proc_inherit(struct vp_proc *proc, struct task_st
 	__u32 cnt;
 
 	if ((__u32)task->self_exec_id != exec_id)
-		return;
+		return 0;
 	from = bpf_map_lookup_elem(&procs, &tgid);
 	if (!from || from->cnt == 0 || from->exec_id != exec_id ||
 	    from->start_ns != BPF_CORE_READ(parent, group_leader, start_boottime))
-		return;
+		return 0;
 	vp_fill_hdr(&rec.hdr, VP_REC_INHERIT, sizeof(rec));
 	rec.hdr.ts_ns = ts_ns;
 	vp_fill_proc_id(&rec.proc, task);
@@ -88,7 +88,7 @@ static __always_inline void vp_proc_inherit(struct vp_proc *proc, struct task_st
 			? vp_pid_number((__u64)BPF_CORE_READ(parent, group_leader, thread_pid))
 			: tgid;
 	if (__sync_val_compare_and_swap(&proc->lock, 0, 1) != 0)
-		return;
+		return 0;
 	if (proc->cnt != 0)
 		goto out;
 	cnt = from->cnt;
@@ -99,6 +99,7 @@ static __always_inline void vp_proc_inherit(struct vp_proc *proc, struct task_st
 		*(volatile __u32 *)&proc->cnt = cnt;
 out:
 	vp_proc_unlock(proc);
+	return 0;
 }
 
 /*
