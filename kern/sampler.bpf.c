@@ -63,21 +63,23 @@ static __always_inline __u32 vp_resolve_unknown(struct vp_unwind *u)
 	struct vp_ask_buf *ask = bpf_map_lookup_elem(&ask_buf, &zero);
 
 	u->asked = true;
+	if (u->proc && verdict != VP_VERDICT_BUSY)
+		u->proc->barren = verdict > VP_VERDICT_SPECIAL;
 	if (ask && verdict <= VP_VERDICT_SPECIAL)
 		vp_remember_hit(u, &ask->xmap);
 	return verdict;
 }
 
-/* True in every second sample, by a bit of its time that is as good as random. */
+/* In a barren process every second sample, by a bit of its time that is as good as random. */
 static __always_inline bool vp_doubts_first(const struct vp_unwind *u)
 {
-	return (u->buf->rec.hdr.ts_ns >> 10) & 1;
+	return u->doubt_pc && u->proc && u->proc->barren && (u->buf->rec.hdr.ts_ns >> 10) & 1;
 }
 
 /*
  * Known mappings first, the one question for the first unknown PC, else BUSY. A PC that is no
  * address at all, as frame pointers yield at the end of many a stack, is unknown in each sample
- * anew: it must not starve vp_confirm, so in every second sample doubts come first.
+ * anew: where that happens, doubts (vp_confirm) have to come first now and then.
  */
 static __always_inline __u32 vp_resolve(struct vp_unwind *u, __u16 *flags)
 {
@@ -98,7 +100,7 @@ static __always_inline __u32 vp_resolve(struct vp_unwind *u, __u16 *flags)
 				return u->hit_verdict;
 		}
 	}
-	if (u->asked || (u->doubt_pc && vp_doubts_first(u)))
+	if (u->asked || vp_doubts_first(u))
 		return VP_VERDICT_BUSY;
 	*flags |= VP_FRAME_F_FRESH;
 	return vp_resolve_unknown(u);

@@ -31,7 +31,7 @@ struct vp_proc {
 	__u32 lock;
 	__u32 generation;    /* of the mappings: + 1 for each insertion */
 	__u32 inherit_asked; /* whether the parent's mappings were looked for */
-	__u32 reserved;
+	__u32 barren;	     /* the last unknown PC was no address of code: see vp_resolve */
 	/* vp_mapping_seq() when the slot was last known to be true. Plain stores: the last wins. */
 	__u32 seq[VP_XMAPS_PER_PROC];
 	struct vp_xmap xmap[VP_XMAPS_PER_PROC];

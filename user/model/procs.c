@@ -86,9 +86,17 @@ int vp_process_add_xmap(struct vp_process *proc, const struct vp_xmap *x)
 	return 1;
 }
 
+bool vp_process_overlaps(const struct vp_process *proc, uint64_t start, uint64_t end)
+{
+	size_t i = first_above(proc, start);
+
+	return i < proc->xmap_cnt && proc->xmaps[i].start < end;
+}
+
 int vp_process_inherit(struct vp_process *proc, const struct vp_process *from)
 {
-	struct vp_process merged = {.id = proc->id, .sample_cnt = proc->sample_cnt};
+	struct vp_process merged = {
+		.id = proc->id, .sample_cnt = proc->sample_cnt, .first_ns = proc->first_ns};
 	int err = 0;
 
 	for (size_t i = 0; i < from->xmap_cnt && err >= 0; i++)

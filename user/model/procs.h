@@ -14,6 +14,7 @@ struct vp_process {
 	struct vp_xmap *xmaps; /* ascending, disjoint: a newer one has cut older ones */
 	size_t xmap_cnt, xmap_cap;
 	uint64_t sample_cnt;
+	uint64_t first_ns; /* of its first record; 0: none yet */
 };
 
 /* All zero is empty. */
@@ -31,6 +32,9 @@ uint32_t vp_procs_get(struct vp_procs *p, const struct vp_proc_id *id);
  * the kernel is full reports its mappings again and again), -ENOMEM.
  */
 int vp_process_add_xmap(struct vp_process *proc, const struct vp_xmap *x);
+
+/* Whether something is known of any address in [start, end). */
+bool vp_process_overlaps(const struct vp_process *proc, uint64_t start, uint64_t end);
 
 /* proc gets what is known of from's mappings, below its own. 0 or -ENOMEM. */
 int vp_process_inherit(struct vp_process *proc, const struct vp_process *from);

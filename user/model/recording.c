@@ -3,6 +3,38 @@
 
 #include <errno.h>
 
+/* The life, added if new; NULL: out of memory. Borrowed until the next call. */
+static struct vp_process *get_process(struct vp_recording *r, const struct vp_proc_id *id,
+				      uint64_t ts_ns)
+{
+	uint32_t i = vp_procs_get(&r->procs, id);
+	struct vp_process *proc;
+
+	if (i == VP_INDEX_NONE)
+		return NULL;
+	proc = &r->procs.proc[i];
+	if (!proc->first_ns)
+		proc->first_ns = ts_ns;
+	return proc;
+}
+
+/*
+ * A mapping is learned of when a sample asks for it, but earlier samples of that life may
+ * have a frame in it that was not asked for. Where nothing else was known of its addresses
+ * it counts from the life's beginning (since_ns), as in our own stacks: see stitch() in
+ * report_builder.c.
+ */
+static int write_mmap2(struct vp_perfdata *w, const struct vp_mmap2 *m, uint64_t since_ns)
+{
+	struct vp_mmap2 dated;
+
+	if (!since_ns || since_ns >= m->rec.hdr.ts_ns)
+		return vp_perfdata_mmap2(w, &m->rec);
+	dated = *m;
+	dated.rec.hdr.ts_ns = since_ns;
+	return vp_perfdata_mmap2(w, &dated.rec);
+}
+
 static int on_mmap2(void *ctx, const struct vp_mmap2 *m)
 {
 	struct vp_recording *r = ctx;
@@ -13,17 +45,19 @@ static int on_mmap2(void *ctx, const struct vp_mmap2 *m)
 		.file_id = m->rec.file_id,
 		.verdict = m->rec.verdict,
 	};
-	uint32_t proc = vp_procs_get(&r->procs, &m->rec.proc);
+	struct vp_process *proc = get_process(r, &m->rec.proc, m->rec.hdr.ts_ns);
+	bool first;
 	int new;
 
-	if (proc == VP_INDEX_NONE)
+	if (!proc)
 		return -ENOMEM;
-	new = vp_process_add_xmap(&r->procs.proc[proc], &x);
+	first = !vp_process_overlaps(proc, x.start, x.end);
+	new = vp_process_add_xmap(proc, &x);
 	if (new <= 0)
 		return new;
 	if (vp_files_add(&r->files, m))
 		return -ENOMEM;
-	return r->perfdata ? vp_perfdata_mmap2(r->perfdata, &m->rec) : 0;
+	return r->perfdata ? write_mmap2(r->perfdata, m, first ? proc->first_ns : 0) : 0;
 }
 
 static struct vp_mapped_file mapped_file(const struct vp_file *file, uint32_t tgid,
@@ -97,6 +131,8 @@ static int on_sample(void *ctx, const struct vp_rec_sample *s, const uint64_t *k
 	size_t n = 0;
 	int err;
 
+	if (!get_process(r, &s->proc, s->hdr.ts_ns))
+		return -ENOMEM;
 	who.proc = vp_procs_get(&r->procs, &s->proc);
 	who.comm = vp_strings_add(&r->comms, s->comm);
 	if (who.proc == VP_INDEX_NONE || who.comm == VP_INDEX_NONE)
@@ -127,6 +163,8 @@ static int on_exec(void *ctx, const struct vp_rec_exec *rec)
 {
 	struct vp_recording *r = ctx;
 
+	if (!get_process(r, &rec->proc, rec->hdr.ts_ns))
+		return -ENOMEM;
 	return r->perfdata ? vp_perfdata_exec(r->perfdata, rec) : 0;
 }
 
