@@ -163,9 +163,15 @@ static int on_exec(void *ctx, const struct vp_rec_exec *rec)
 {
 	struct vp_recording *r = ctx;
 
-	if (!get_process(r, &rec->proc, rec->hdr.ts_ns))
+	const struct vp_process *proc = get_process(r, &rec->proc, rec->hdr.ts_ns);
+	struct vp_rec_exec dated = *rec;
+
+	if (!proc)
 		return -ENOMEM;
-	return r->perfdata ? vp_perfdata_exec(r->perfdata, rec) : 0;
+	/* A sample can hit the new image before exec is through and tells of it. */
+	if (proc->first_ns < rec->hdr.ts_ns)
+		dated.hdr.ts_ns = proc->first_ns - 1;
+	return r->perfdata ? vp_perfdata_exec(r->perfdata, &dated) : 0;
 }
 
 static int on_fork(void *ctx, const struct vp_rec_fork *rec)
