@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "cmd/cmd.h"
 #include "util/args.h"
+#include "util/process.h"
+#include "util/terminal.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -50,6 +52,7 @@ static int is_any(const char *arg, const char *a, const char *b, const char *c)
 
 int main(int argc, char **argv)
 {
+	vp_process_setup();
 	vp_argc = argc;
 	vp_argv = argv;
 	if (argc < 2 || is_any(argv[1], "--help", "-h", "help")) {
@@ -64,6 +67,8 @@ int main(int argc, char **argv)
 		if (!strcmp(argv[1], commands[i].name))
 			return commands[i].run(argc - 1, argv + 1);
 	}
-	fprintf(stderr, "vmaprof: '%s' is no command (see vmaprof --help)\n", argv[1]);
+	fputs("vmaprof: '", stderr);
+	vp_print_safe(stderr, argv[1]);
+	fputs("' is no command (see vmaprof --help)\n", stderr);
 	return VP_EXIT_USAGE;
 }

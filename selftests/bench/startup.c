@@ -76,8 +76,8 @@ static void open_objects(struct loading *l)
 						  .core_btf = &l->maps.core_btf};
 	l->units[TRACK] = (struct vp_load_unit){
 		.skeleton = l->track->skeleton, .core_btf = &l->maps.core_btf, .optional = true};
-	if (vp_shared_maps_reuse(&l->maps, l->sampler->obj) ||
-	    vp_shared_maps_reuse(&l->maps, l->track->obj))
+	if (vp_shared_maps_reuse(&l->maps, l->sampler->obj, &e) ||
+	    vp_shared_maps_reuse(&l->maps, l->track->obj, &e))
 		bench_die("sharing maps among BPF objects");
 }
 

@@ -46,7 +46,7 @@ static void open_units(void)
 	units[SYNTH] = (struct vp_load_unit){.name = "synth", .skeleton = synth->skeleton};
 	units[SAMPLER] = (struct vp_load_unit){.name = "sampler", .skeleton = sampler->skeleton};
 	for (int i = 0; i < UNIT_CNT; i++)
-		cr_assert(zero(int, vp_shared_maps_reuse(&maps, *units[i].skeleton->obj)));
+		cr_assert(zero(int, vp_shared_maps_reuse(&maps, *units[i].skeleton->obj, NULL)));
 }
 
 static void close_units(void)

@@ -74,6 +74,8 @@ static int add_from_stdin(struct finding *f, struct vp_err *e)
 
 	while (!err && scanf("%63s", word) == 1)
 		err = add_addr(f, word, e);
+	if (!err && ferror(stdin))
+		return vp_err_set(e, -EIO, "standard input cannot be read");
 	return err;
 }
 

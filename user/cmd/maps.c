@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define RING_BYTES (1 << 20)
@@ -38,6 +39,7 @@ struct printer {
 	const struct maps_args *args;
 	struct vp_mmap2 last;
 	bool any;
+	bool *seen;    /* by the number of the PID in args */
 	int write_err; /* errno of the first row that could not be written */
 };
 
@@ -77,12 +79,47 @@ static void end_process(struct printer *p)
 	print_row(p, &p->last);
 }
 
+static void note_seen(struct printer *p, uint32_t tgid)
+{
+	for (size_t i = 0; i < p->args->pids.cnt; i++)
+		p->seen[i] |= (uint32_t)p->args->pids.pid[i] == tgid;
+}
+
+/* A process that was named and has no row must not be passed over in silence. */
+static int check_seen(const struct printer *p, struct vp_err *e)
+{
+	const struct vp_pids *pids = &p->args->pids;
+	int err = 0;
+
+	for (size_t i = 0; i < pids->cnt; i++) {
+		struct vp_procinfo info;
+
+		if (p->seen[i] || err)
+			continue;
+		err = vp_procinfo_check(pids->pid[i], &info, e);
+		if (!err && p->args->all_maps)
+			err = vp_err_set(
+				e, -EACCES,
+				"PID %d: this kernel does not show its mappings (a security "
+				"policy?)",
+				pids->pid[i]);
+		else if (!err)
+			err = vp_err_set(
+				e, -ENOENT,
+				"PID %d: no executable mapping is shown (try --all-maps; a "
+				"security policy may hide them)",
+				pids->pid[i]);
+	}
+	return err;
+}
+
 static int on_mmap2(void *ctx, const struct vp_mmap2 *m)
 {
 	struct printer *p = ctx;
 
 	if (!p->any || memcmp(&p->last.rec.proc, &m->rec.proc, sizeof(m->rec.proc))) {
 		end_process(p);
+		note_seen(p, m->rec.proc.tgid);
 		if (!p->args->json)
 			vp_mapping_print_process(stdout, m);
 	}
@@ -158,6 +195,9 @@ static int walk(const struct maps_args *a, struct vp_err *e)
 	struct vp_ring *ring = NULL;
 	int err;
 
+	printer.seen = calloc(a->pids.cnt + 1, sizeof(*printer.seen));
+	if (!printer.seen)
+		return vp_err_set(e, -ENOMEM, "out of memory");
 	err = vp_shared_maps_create(&maps, RING_BYTES, 1, e);
 	if (!err)
 		err = vp_walker_open(&walker, &maps, a->all_maps, false, &unit, e);
@@ -172,15 +212,13 @@ static int walk(const struct maps_args *a, struct vp_err *e)
 	if (printer.write_err)
 		vp_err_set(e, err, "standard output: %s (write it elsewhere)",
 			   strerror(printer.write_err));
-	if (!err && a->pids.cnt && !printer.any)
-		err = vp_err_set(e, -ESRCH,
-				 "PID %d: it ended before its mappings could be read "
-				 "(name a process that still runs)",
-				 a->pids.pid[0]);
+	if (!err)
+		err = check_seen(&printer, e);
 	vp_ring_close(ring);
 	vp_walker_close(&walker);
 	vp_load_units_free(&unit, 1);
 	vp_shared_maps_destroy(&maps);
+	free(printer.seen);
 	return err;
 }
 

@@ -12,6 +12,7 @@
 #include "../util/child.h"
 #include "../util/clock.h"
 #include "../util/procinfo.h"
+#include "../util/terminal.h"
 #include "record_args.h"
 #include "record_perfdata.h"
 #include "record_wait.h"
@@ -23,7 +24,11 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <linux/magic.h>
+#include <poll.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -79,8 +84,12 @@ static int check_targets(struct run *r, struct vp_err *e)
 		if (!err)
 			r->args.pids.pid[i] = info.tgid;
 	}
-	for (size_t i = 0; i < r->args.tids.cnt && !err; i++)
+	for (size_t i = 0; i < r->args.tids.cnt && !err; i++) {
 		err = vp_procinfo_check(r->args.tids.pid[i], &info, e);
+		if (err == -ESRCH && vp_procinfo_read(r->args.tids.pid[i], &info))
+			vp_err_set(e, err, "TID %d: no such thread (ps -eL lists them)",
+				   r->args.tids.pid[i]);
+	}
 	return err;
 }
 
@@ -156,7 +165,7 @@ static int open_kernel_side(struct run *r, struct vp_err *e)
 		.sequential_load = r->args.sequential_load,
 	};
 	const struct vp_perf_events *events;
-	int err = vp_session_open(&r->session, &opts, &r->decoder, true, e);
+	int err = vp_session_open(&r->session, &opts, &r->decoder, !r->args.quiet, e);
 
 	if (err)
 		return err;
@@ -184,21 +193,32 @@ static int open_perfdata(struct run *r, struct vp_err *e)
 	return 0;
 }
 
-/* A cgroup's directory: as given, else below the v2 mount. */
+/* A directory of the cgroup v2 file system, or -1. */
+static int open_cgroup_at(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct statfs fs;
+
+	if (fd >= 0 && (fstatfs(fd, &fs) || fs.f_type != CGROUP2_SUPER_MAGIC)) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+/* As given, else below the v2 mount. */
 static int open_cgroup(const char *name, struct vp_err *e)
 {
 	struct vp_features *f;
 	char path[4096];
-	int fd = -1;
+	int fd = name[0] == '/' ? open_cgroup_at(name) : -1;
 
-	if (name[0] == '/')
-		fd = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0 && !vp_features_new(&f)) {
+	if (fd < 0 && name[0] && !vp_features_new(&f)) {
 		const struct vp_feature *mount = vp_features_get(f, VP_FEAT_CGROUP2);
 
 		snprintf(path, sizeof(path), "%s/%s", mount->detail, name);
 		if (mount->present)
-			fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+			fd = open_cgroup_at(path);
 		vp_features_free(f);
 	}
 	if (fd < 0)
@@ -268,10 +288,10 @@ static void print_start(const struct run *r, bool tracking)
 
 	if (r->args.quiet)
 		return;
-	fprintf(stderr,
-		"vmaprof: sampling %s at %u Hz on %zu CPUs by %s%s, unwinding by frame "
-		"pointers; Ctrl-C ends\n",
-		r->meta.target, r->meta.meta.freq_hz, ev->cnt, ev->name,
+	fputs("vmaprof: sampling ", stderr);
+	vp_print_safe(stderr, r->meta.target);
+	fprintf(stderr, " at %u Hz on %zu CPUs by %s%s, unwinding by frame pointers; Ctrl-C ends\n",
+		r->meta.meta.freq_hz, ev->cnt, ev->name,
 		ev->fell_back ? " (this machine has no hardware cycles)" : "");
 	if (!tracking)
 		fputs("vmaprof: children are not followed and execs not seen: this kernel refuses "
@@ -351,6 +371,8 @@ static int allow_abort(struct run *r, struct vp_err *e)
 	}
 	sigaction(SIGINT, &act, NULL);
 	sigaction(SIGTERM, &act, NULL);
+	sigaction(SIGHUP, &act, NULL);
+	sigaction(SIGQUIT, &act, NULL);
 	return 0;
 }
 
@@ -461,6 +483,20 @@ static void summarize(struct run *r)
 	vp_summary_print(stderr, &s);
 }
 
+#define COMMAND_END_MS 1000
+
+/* Whether the command is over, in status; waits for that a moment. */
+static bool collect_command(pid_t pid, int wait_ms, int *status)
+{
+	struct pollfd ended = {.fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN};
+
+	if (ended.fd >= 0) {
+		poll(&ended, 1, wait_ms);
+		close(ended.fd);
+	}
+	return waitpid(pid, status, WNOHANG) == pid;
+}
+
 /*
  * A command that outlives its recording is told to end, as perf does; how it ended is its own
  * business, but a crash is worth a line.
@@ -471,20 +507,22 @@ static void end_command(struct run *r)
 
 	if (!r->child.pid || r->child.go_fd >= 0) /* none, or it never ran */
 		return;
-	if (waitpid(r->child.pid, &status, WNOHANG) == 0) {
+	if (!collect_command(r->child.pid, 0, &status)) {
 		kill(r->child.pid, SIGTERM);
+		collect_command(r->child.pid, COMMAND_END_MS, &status);
 		r->child.pid = 0;
 		return;
 	}
 	r->child.pid = 0;
-	if (r->args.quiet)
+	if (r->args.quiet || (WIFEXITED(status) && WEXITSTATUS(status) == 0))
 		return;
+	fputs("vmaprof: ", stderr);
+	vp_print_safe(stderr, r->args.command[0]);
 	if (WIFSIGNALED(status))
-		fprintf(stderr, "vmaprof: %s was ended by signal %d (%s)\n", r->args.command[0],
-			WTERMSIG(status), strsignal(WTERMSIG(status)));
-	else if (WEXITSTATUS(status))
-		fprintf(stderr, "vmaprof: %s exited with status %d\n", r->args.command[0],
-			WEXITSTATUS(status));
+		fprintf(stderr, " was ended by signal %d (%s)\n", WTERMSIG(status),
+			strsignal(WTERMSIG(status)));
+	else
+		fprintf(stderr, " exited with status %d\n", WEXITSTATUS(status));
 }
 
 static int record(struct run *r, struct vp_err *e)

@@ -44,6 +44,7 @@ int vp_waiter_open(struct vp_waiter **out, struct vp_err *e)
 	sigemptyset(&mask);
 	sigaddset(&mask, SIGINT);
 	sigaddset(&mask, SIGTERM);
+	sigaddset(&mask, SIGHUP);
 	sigprocmask(SIG_BLOCK, &mask, &w->old_mask);
 	fd = signalfd(-1, &mask, SFD_CLOEXEC);
 	err = fd < 0 ? -errno : add_fd(w, fd);

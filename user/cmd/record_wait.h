@@ -11,7 +11,7 @@
 
 struct vp_waiter;
 
-/* Takes SIGINT and SIGTERM from here on: they wait until vp_waiter_wait. */
+/* Takes SIGINT, SIGTERM and SIGHUP from here on: they wait until vp_waiter_wait. */
 int vp_waiter_open(struct vp_waiter **out, struct vp_err *e);
 void vp_waiter_close(struct vp_waiter *w); /* gives the signals back; NULL is fine */
 
@@ -22,7 +22,7 @@ const sigset_t *vp_waiter_old_mask(const struct vp_waiter *w);
 int vp_waiter_watch(struct vp_waiter *w, pid_t pid);
 
 /*
- * Until SIGINT, SIGTERM, duration_ns (0: no limit) or the end of all watched processes. tick,
+ * Until one of those signals, duration_ns (0: no limit) or the end of all watched processes. tick,
  * if not NULL, is called every second. Afterwards the signals are delivered again: a second
  * Ctrl-C is the caller's to handle.
  */

@@ -2,6 +2,7 @@
 #include "summary.h"
 
 #include "../model/verdict.h"
+#include "../util/terminal.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -103,8 +104,9 @@ static void print_nameless(FILE *f, const struct vp_summary *s)
 	for (size_t i = 0; i < b->nameless_cnt && i < max; i++) {
 		const struct vp_nameless *n = &b->nameless[i];
 
-		fprintf(f, "  %5.1f %%  %s  %s\n", percent(n->frame_cnt, b->user_frame_cnt),
-			n->module, nameless_hint(n));
+		fprintf(f, "  %5.1f %%  ", percent(n->frame_cnt, b->user_frame_cnt));
+		vp_print_safe(f, n->module);
+		fprintf(f, "  %s\n", nameless_hint(n));
 	}
 	if (b->nameless_cnt > max)
 		fprintf(f, "  … and %zu more (-v lists them)\n", b->nameless_cnt - max);
@@ -120,13 +122,6 @@ static int hottest_first(const void *a, const void *b)
 	uint64_t sa = ((const struct hot *)a)->self, sb = ((const struct hot *)b)->self;
 
 	return (sa < sb) - (sa > sb);
-}
-
-/* Names come from targets: no control character of theirs reaches a terminal. */
-static void print_name(FILE *f, const char *name)
-{
-	for (; *name; name++)
-		fputc((unsigned char)*name < 0x20 || *name == 0x7f ? '?' : *name, f);
 }
 
 static void print_hottest(FILE *f, const struct vp_report *r)
@@ -147,8 +142,10 @@ static void print_hottest(FILE *f, const struct vp_report *r)
 	fputs("hottest functions (self):\n", f);
 	for (size_t i = 0; i < r->label_cnt && i < HOTTEST_CNT && hot[i].self; i++) {
 		fprintf(f, "  %5.1f %%  ", percent(hot[i].self, r->sample_cnt));
-		print_name(f, hot[i].label->text);
-		fprintf(f, "  (%s)\n", hot[i].label->module);
+		vp_print_safe(f, hot[i].label->text);
+		fputs("  (", f);
+		vp_print_safe(f, hot[i].label->module);
+		fputs(")\n", f);
 	}
 	free(hot);
 }
@@ -166,14 +163,28 @@ static void print_self(FILE *f, const struct vp_summary *s)
 		100.0 * cpu / ((double)m->duration_ns / 1e9), u.ru_maxrss / 1024);
 }
 
-static void print_next(FILE *f, const char *output)
+static bool ends_with(const char *s, const char *ending)
 {
-	const char *dot = strrchr(output, '.');
+	size_t len = strlen(s), n = strlen(ending);
 
-	if (dot && !strcmp(dot, ".data"))
-		fprintf(f, "next: perf report -i %s\n", output);
-	else if (dot && !strcmp(dot, ".html"))
-		fprintf(f, "next: open %s in a browser\n", output);
+	return len > n && !strcmp(s + len - n, ending);
+}
+
+static void print_output(FILE *f, const struct vp_summary *s)
+{
+	if (!strcmp(s->output, "-"))
+		return;
+	fputs("wrote ", f);
+	vp_print_safe(f, s->output);
+	fprintf(f, " (%" PRIu64 " kB)\n", (s->output_bytes + 1023) / 1024);
+	if (ends_with(s->output, ".data"))
+		fputs("next: perf report -i ", f);
+	else if (ends_with(s->output, ".html"))
+		fputs("next: open in a browser: ", f);
+	else
+		return;
+	vp_print_safe(f, s->output);
+	fputc('\n', f);
 }
 
 static int by_number(const void *a, const void *b)
@@ -222,12 +233,9 @@ void vp_summary_print(FILE *f, const struct vp_summary *s)
 	print_nameless(f, s);
 	if (s->kernel_hidden)
 		fputs("kernel functions have no names: kernel.kptr_restrict hides them "
-		      "(sysctl kernel.kptr_restrict=0, or run as root)\n",
+		      "(sysctl kernel.kptr_restrict=0)\n",
 		      f);
 	print_hottest(f, &s->built->report);
 	print_self(f, s);
-	if (strcmp(s->output, "-"))
-		fprintf(f, "wrote %s (%" PRIu64 " kB)\n", s->output,
-			(s->output_bytes + 1023) / 1024);
-	print_next(f, s->output);
+	print_output(f, s);
 }

@@ -55,7 +55,7 @@ static int load(struct vp_finder *f, struct vp_err *e)
 	f->skel->rodata->vp_pidns_inum = vp_pidns_inum();
 	bpf_map__set_max_entries(f->skel->maps.finds, (uint32_t)f->max);
 	unit.skeleton = f->skel->skeleton;
-	err = vp_shared_maps_reuse(&f->maps, f->skel->obj);
+	err = vp_shared_maps_reuse(&f->maps, f->skel->obj, e);
 	if (!err)
 		err = vp_load(&unit, 1, false, e);
 	if (err)

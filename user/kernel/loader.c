@@ -156,8 +156,8 @@ int vp_load(struct vp_load_unit *units, size_t cnt, bool sequential, struct vp_e
 
 	if (err) {
 		unload(units, cnt);
-		return vp_err_set(e, err, "the kernel's BTF: %s (see vmaprof doctor)",
-				  strerror(-err));
+		return vp_err_set(e, err, "the kernel's BTF: %s%s", strerror(-err),
+				  vp_err_hint(err));
 	}
 	elf_version(EV_CURRENT);
 	for (size_t i = 0; i < cnt; i++)
@@ -172,9 +172,8 @@ int vp_load(struct vp_load_unit *units, size_t cnt, bool sequential, struct vp_e
 		if (!err || units[i].optional)
 			continue;
 		unload(units, cnt);
-		return vp_err_set(e, err,
-				  "BPF object %s: %s (vmaprof doctor tells what this kernel lacks)",
-				  units[i].name, strerror(-err));
+		return vp_err_set(e, err, "BPF object %s: %s%s", units[i].name, strerror(-err),
+				  vp_err_hint(err));
 	}
 	return 0;
 }

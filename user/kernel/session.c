@@ -50,7 +50,7 @@ static int open_sampler(struct vp_session *s, const struct vp_session_opts *o,
 	s->sampler->rodata->vp_wakeup_bytes = s->maps.ring_bytes / 4;
 	*unit = (struct vp_load_unit){
 		.name = "sampler", .skeleton = s->sampler->skeleton, .core_btf = &s->maps.core_btf};
-	return vp_shared_maps_reuse(&s->maps, s->sampler->obj);
+	return vp_shared_maps_reuse(&s->maps, s->sampler->obj, e);
 }
 
 static int open_track(struct vp_session *s, const struct vp_session_opts *o,
@@ -67,7 +67,7 @@ static int open_track(struct vp_session *s, const struct vp_session_opts *o,
 				      .skeleton = s->track->skeleton,
 				      .optional = true,
 				      .core_btf = &s->maps.core_btf};
-	return vp_shared_maps_reuse(&s->maps, s->track->obj);
+	return vp_shared_maps_reuse(&s->maps, s->track->obj, e);
 }
 
 enum { UNIT_SAMPLER, UNIT_WALK, UNIT_TRACK, UNIT_CNT };

@@ -33,8 +33,7 @@ int vp_shared_maps_create(struct vp_shared_maps *m, uint64_t ring_bytes, uint32_
 	err = maps__load(m->skel);
 	if (err) {
 		vp_shared_maps_destroy(m);
-		return vp_err_set(e, err, "BPF maps: %s (run as root; vmaprof doctor tells more)",
-				  strerror(-err));
+		return vp_err_set(e, err, "BPF maps: %s%s", strerror(-err), vp_err_hint(err));
 	}
 	return 0;
 }
@@ -46,7 +45,7 @@ void vp_shared_maps_destroy(struct vp_shared_maps *m)
 	m->skel = NULL;
 }
 
-int vp_shared_maps_reuse(const struct vp_shared_maps *m, struct bpf_object *obj)
+int vp_shared_maps_reuse(const struct vp_shared_maps *m, struct bpf_object *obj, struct vp_err *e)
 {
 	struct bpf_map *map, *shared;
 
@@ -56,7 +55,8 @@ int vp_shared_maps_reuse(const struct vp_shared_maps *m, struct bpf_object *obj)
 			int err = bpf_map__reuse_fd(map, bpf_map__fd(shared));
 
 			if (err)
-				return err;
+				return vp_err_set(e, err, "BPF map %s: %s%s", bpf_map__name(map),
+						  strerror(-err), vp_err_hint(err));
 		}
 	}
 	return 0;

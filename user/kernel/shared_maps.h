@@ -28,7 +28,7 @@ int vp_shared_maps_create(struct vp_shared_maps *m, uint64_t ring_bytes, uint32_
 void vp_shared_maps_destroy(struct vp_shared_maps *m);
 
 /* Makes every map of obj (opened, not loaded) that is one of the shared ones be that one. */
-int vp_shared_maps_reuse(const struct vp_shared_maps *m, struct bpf_object *obj);
+int vp_shared_maps_reuse(const struct vp_shared_maps *m, struct bpf_object *obj, struct vp_err *e);
 
 int vp_shared_maps_ring_fd(const struct vp_shared_maps *m);
 

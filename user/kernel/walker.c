@@ -22,9 +22,9 @@ int vp_walker_open(struct vp_walker *w, struct vp_shared_maps *maps, bool all_ma
 	w->skel->rodata->vp_all_maps = all_maps;
 	w->skel->rodata->vp_walk_fills_table = fills_table;
 	w->skel->rodata->vp_pidns_inum = vp_pidns_inum();
-	err = vp_shared_maps_reuse(maps, w->skel->obj);
+	err = vp_shared_maps_reuse(maps, w->skel->obj, e);
 	if (err)
-		return vp_err_set(e, err, "BPF object synth: %s", strerror(-err));
+		return err;
 	*unit = (struct vp_load_unit){
 		.name = "synth", .skeleton = w->skel->skeleton, .core_btf = &maps->core_btf};
 	return 0;
@@ -119,6 +119,7 @@ int vp_walker_walk(struct vp_walker *w, struct vp_ring *ring, const pid_t *tgids
 	for (size_t i = 0; i < cnt && !err; i++)
 		err = walk_process(w, ring, tgids[i]);
 	if (err)
-		return vp_err_set(e, err, "walking the mappings: %s", strerror(-err));
+		return vp_err_set(e, err, "walking the mappings: %s%s", strerror(-err),
+				  vp_err_hint(err));
 	return 0;
 }

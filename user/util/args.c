@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "args.h"
 
+#include "terminal.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <stdarg.h>
@@ -21,7 +23,13 @@ int vp_parse_u64(const char *s, int base, uint64_t *out)
 
 static int pids_add(struct vp_pids *p, pid_t pid)
 {
-	pid_t *bigger = realloc(p->pid, (p->cnt + 1) * sizeof(*bigger));
+	pid_t *bigger;
+
+	for (size_t i = 0; i < p->cnt; i++) {
+		if (p->pid[i] == pid)
+			return 0;
+	}
+	bigger = realloc(p->pid, (p->cnt + 1) * sizeof(*bigger));
 
 	if (!bigger)
 		return -ENOMEM;
@@ -55,18 +63,22 @@ void vp_pids_free(struct vp_pids *p)
 
 int vp_fail(const char *cmd, const struct vp_err *e)
 {
-	fprintf(stderr, "vmaprof: %s: %s\n", cmd, e->text);
+	fprintf(stderr, "vmaprof: %s: ", cmd);
+	vp_print_safe(stderr, e->text[0] ? e->text : "failed (out of memory?)");
+	fputc('\n', stderr);
 	return VP_EXIT_FAILURE;
 }
 
 int vp_usage_error(const char *cmd, const char *fmt, ...)
 {
+	char text[1024];
 	va_list ap;
 
-	fprintf(stderr, "vmaprof: %s: ", cmd);
 	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
+	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
+	fprintf(stderr, "vmaprof: %s: ", cmd);
+	vp_print_safe(stderr, text);
 	fprintf(stderr, " (see vmaprof %s --help)\n", cmd);
 	return VP_EXIT_USAGE;
 }

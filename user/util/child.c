@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "child.h"
 
+#include "process.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -17,6 +19,7 @@ static void wait_and_exec(int go, int report, char **argv, const sigset_t *mask)
 	if (read(go, &byte, 1) != 1)
 		_exit(127);
 	sigprocmask(SIG_SETMASK, mask, NULL);
+	vp_process_restore();
 	execvp(argv[0], argv);
 	err = errno;
 	if (write(report, &err, sizeof(err)) < 0)

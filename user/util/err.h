@@ -18,4 +18,7 @@ struct vp_err {
 int vp_err_set(struct vp_err *e, int err, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/* " (HOW TO FIX)" for a failure to load or run BPF programs; starts with a space. Static. */
+const char *vp_err_hint(int err);
+
 #endif
