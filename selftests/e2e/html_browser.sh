@@ -16,7 +16,7 @@ fi
 
 # from the root: html_asset.c includes files by their path from there
 (cd "$root" && gcc -std=gnu11 -D_GNU_SOURCE -O1 -Iinclude -Iuser -o "$tmp/html_report" \
-	selftests/e2e/html_report.c user/util/{html,utf8,err}.c \
+	selftests/e2e/html_report.c user/util/{html,json,utf8,err}.c \
 	user/output/{outfile,html,html_data,html_asset}.c) || exit 1
 
 # Puts the check into a report: it must know the page's nonce, as any script that runs there.
