@@ -46,7 +46,8 @@ static __always_inline void vp_read_vma(struct vp_vma *v, struct vm_area_struct 
 	v->mm = VP_READ(vma, vm_mm);
 	v->file = VP_READ(vma, vm_file);
 	v->ops = VP_READ(vma, vm_ops);
-	v->private_data = BPF_CORE_READ(vma, vm_private_data);
+	/* Only special mappings' is of interest, and anonymous memory has no ops. */
+	v->private_data = v->ops ? BPF_CORE_READ(vma, vm_private_data) : NULL;
 }
 
 /* Longest component, so that a name can be read without knowing its length. */
@@ -74,11 +75,11 @@ static __always_inline __u16 vp_vma_verdict(const struct vp_vma *v)
 		return VP_VERDICT_NOT_EXEC;
 	if (v->file)
 		return VP_VERDICT_FILE;
+	if (!vp_vma_is_special(v))
+		return VP_VERDICT_ANON_EXEC;
 	if (v->start == (__u64)BPF_CORE_READ(mm, context.vdso))
 		return VP_VERDICT_VDSO;
-	if (vp_vma_is_special(v))
-		return VP_VERDICT_SPECIAL;
-	return VP_VERDICT_ANON_EXEC;
+	return VP_VERDICT_SPECIAL;
 }
 
 static __always_inline __u32 vp_vma_map_flags(__u64 vm_flags)
