@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Questions and answers between user/kernel/finder.c and kern/find.bpf.c: one array element each. */
+/*
+ * Questions and answers between user/kernel/finder.c and kern/find.bpf.c: one array element
+ * each.
+ */
 #ifndef VP_FIND_H
 #define VP_FIND_H
 

@@ -2,9 +2,9 @@
 /*
  * Records on the ring buffer from the BPF programs to the reader.
  *
- * Every record starts with struct vp_rec_hdr, so an unknown kind can be skipped and counted. VP_REC_X is
- * struct vp_rec_x. Numbers are explicit and append only; 0 is invalid; retired numbers stay
- * as holes. All integers are in host byte order.
+ * Every record starts with struct vp_rec_hdr, so an unknown kind can be skipped and counted.
+ * VP_REC_X is struct vp_rec_x. Numbers are explicit and append only; 0 is invalid; retired
+ * numbers stay as holes. All integers are in host byte order.
  */
 #ifndef VP_RECORD_H
 #define VP_RECORD_H

@@ -136,8 +136,9 @@ static __always_inline bool vp_touching_is_heap(void)
 }
 
 /*
- * Names of anonymous memory: 9a10064f5625 (5.17), only with CONFIG_ANON_VMA_NAME; shared anonymous memory
- * has them since d09e8ca6cb93 (6.2), which moved the field out of a union with `shared`.
+ * Names of anonymous memory: 9a10064f5625 (5.17), only with CONFIG_ANON_VMA_NAME; shared
+ * anonymous memory has them since d09e8ca6cb93 (6.2), which moved the field out of a union with
+ * `shared`.
  */
 struct anon_vma_name___opt {
 	char name[1];

@@ -112,10 +112,10 @@ static long vp_find_one(__u32 i, void *data)
 }
 
 /*
- * Hook: each thread of the process in turn (or each task, without the task filter), in
- * process context of the reader, IRQs on, so bpf_find_vma works any number of times. The first thread that has
- * an mm answers everything. Ring full: returns 1, and the task is offered again after the
- * reader has drained. bpf_loop bounds the work to 2^23 addresses a run.
+ * Hook: each thread of the process in turn (or each task, without the task filter), in process
+ * context of the reader, IRQs on, so bpf_find_vma works any number of times. The first thread
+ * that has an mm answers everything. Ring full: returns 1, and the task is offered again after
+ * the reader has drained. bpf_loop bounds the work to 2^23 addresses a run.
  */
 SEC("iter/task")
 int vp_find_all(struct bpf_iter__task *ctx)

@@ -153,8 +153,8 @@ static __always_inline long vp_read_frame(struct vp_unwind *u, __u64 next[2])
 }
 
 /*
- * One step outwards along the frame pointers; 1 ends the stack with u->end. The frame
- * pointer must lie above the last one (the first: not below the stack pointer), so a loop in hostile
+ * One step outwards along the frame pointers; 1 ends the stack with u->end. The frame pointer
+ * must lie above the last one (the first: not below the stack pointer), so a loop in hostile
  * memory ends, too.
  */
 static long vp_unwind_step(__u32 i, void *data)
@@ -202,8 +202,8 @@ static __always_inline bool vp_cs_is_user(__u64 cs)
 }
 
 /*
- * User registers: those of the sample if it interrupted user mode, else those that the task entered the
- * kernel with. False: there are none.
+ * User registers: those of the sample if it interrupted user mode, else those that the task
+ * entered the kernel with. False: there are none.
  */
 static __always_inline bool vp_user_regs(struct vp_unwind *u, struct bpf_perf_event_data *ctx)
 {

@@ -36,8 +36,8 @@ static __always_inline void vp_enter_image(struct task_struct *task)
 
 /*
  * Hook: in the task that exec'd, after the new image is in place; process context, IRQs on.
- * Sends VP_REC_EXEC, starts the new life's table and, last, arms a command that waited for its exec: no sample of it
- * can precede the records.
+ * Sends VP_REC_EXEC, starts the new life's table and, last, arms a command that waited for its
+ * exec: no sample of it can precede the records.
  */
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(vp_exec, struct task_struct *p, pid_t old_pid, struct linux_binprm *bprm)

@@ -23,11 +23,11 @@
 #define PAGE_SHIFT 12
 
 /*
- * A member of a kernel structure, and a member of the structure that it points to. Through BTF pointers a read is one
- * instruction, but for each *pointer* read so, some verifiers search all types by name, up to
- * four times (6.18: a third of a millisecond). Objects that run once per mapping define
- * VP_DIRECT_READS before they include anything; the sampler and the tracker, whose loading is
- * waited for, read by bpf_probe_read_kernel.
+ * A member of a kernel structure, and a member of the structure that it points to. Through BTF
+ * pointers a read is one instruction, but for each *pointer* read so, some verifiers search all
+ * types by name, up to four times (6.18: a third of a millisecond). Objects that run once per
+ * mapping define VP_DIRECT_READS before they include anything; the sampler and the tracker,
+ * whose loading is waited for, read by bpf_probe_read_kernel.
  */
 #ifdef VP_DIRECT_READS
 #define VP_READ(p, f)	  ((p)->f)

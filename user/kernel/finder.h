@@ -14,7 +14,10 @@
 
 struct vp_finder;
 
-/* Called once for each run of consecutive addresses in one mapping, before vp_finder_ask returns. */
+/*
+ * Called once for each run of consecutive addresses in one mapping, before vp_finder_ask
+ * returns.
+ */
 typedef int (*vp_finder_mapping)(void *ctx, const struct vp_mmap2 *m);
 
 /* Room for `max` addresses. 0 or negative errno with e filled. */

@@ -41,8 +41,8 @@ void vp_loader_capture_messages(bool verbose)
 }
 
 /*
- * Instructions in the object's code sections: bpf_program__insn_cnt does not count the functions that a
- * program calls before it is loaded, and those are most of the sampler.
+ * Instructions in the object's code sections: bpf_program__insn_cnt does not count the
+ * functions that a program calls before it is loaded, and those are most of the sampler.
  */
 static size_t unit_cost(const struct vp_load_unit *u)
 {

@@ -6,9 +6,10 @@
 #define VP_VSYSCALL_END	 0xffffffffff601000UL
 
 /*
- * Rights of x86's [vsyscall] page as /proc shows them: "r-xp" (vsyscall=emulate), "--xp" (xonly), or
- * NULL if this kernel or architecture has none. No walk over VMAs shows that page: it is none. Found
- * out by trying, in a child process; the answer is the same for all 64-bit processes.
+ * Rights of x86's [vsyscall] page as /proc shows them: "r-xp" (vsyscall=emulate), "--xp"
+ * (xonly), or NULL if this kernel or architecture has none. No walk over VMAs shows that page:
+ * it is none. Found out by trying, in a child process; the answer is the same for all 64-bit
+ * processes.
  */
 const char *vp_vsyscall_prot(void);
 

@@ -96,8 +96,8 @@ static int walk_filtered(struct vp_walker *w, struct vp_ring *ring, const pid_t 
 }
 
 /*
- * By the iterator's own filter. Nothing offered at all: a dead process, a kernel thread, or a leader that
- * has exited on a kernel whose filter stops at it; the walk over everything tells.
+ * By the iterator's own filter. Nothing offered at all: a dead process, a kernel thread, or a
+ * leader that has exited on a kernel whose filter stops at it; the walk over everything tells.
  */
 static int walk_process(struct vp_walker *w, struct vp_ring *ring, pid_t tgid)
 {

@@ -132,7 +132,10 @@ static int decode_mmap2(struct vp_decoder *d, const struct vp_rec_mmap2 *r)
 		name_from_map_files(&m);
 		set_name_size(&m);
 	}
-	/* A file without a place in a tree counts as deleted when it is called so: not anon_inode:[…]. */
+	/*
+	 * A file without a place in a tree counts as deleted when it is called so: not
+	 * anon_inode:[…].
+	 */
 	if ((r->hdr.flags & VP_MMAP2_F_NAMELESS) && ends_deleted(m.name))
 		m.rec.hdr.flags |= VP_MMAP2_F_DELETED;
 	m.rec.hdr.flags &= ~(VP_MMAP2_F_NAME_PARTS | VP_MMAP2_F_NAME_LAYER | VP_MMAP2_F_NAMELESS);

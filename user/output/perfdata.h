@@ -17,9 +17,9 @@ struct vp_perfdata;
 
 /*
  * Starts a file on f (seekable, at its beginning, borrowed until finish or free).
- * kernel_stext/etext: bounds of the kernel's text, 0/0 if hidden or not known yet. Only the fields of meta
- * known before sampling are used here (event, freq, perf_type, perf_config). -ENOMEM, -EIO,
- * -ESPIPE if f cannot seek.
+ * kernel_stext/etext: bounds of the kernel's text, 0/0 if hidden or not known yet. Only the
+ * fields of meta known before sampling are used here (event, freq, perf_type, perf_config).
+ * -ENOMEM, -EIO, -ESPIPE if f cannot seek.
  */
 int vp_perfdata_new(struct vp_perfdata **out, FILE *f, const struct vp_meta *meta,
 		    uint64_t kernel_stext, uint64_t kernel_etext);

@@ -109,7 +109,10 @@ int vp_symbolizer_file(struct vp_symbolizer *s, uint32_t file_id, uint64_t offse
 int vp_symbolizer_offset_of(struct vp_symbolizer *s, uint32_t file_id, uint64_t vaddr,
 			    uint64_t *offset);
 
-/* As vp_symbolizer_file, for an offset in the vdso (one image for all 64-bit processes: our own). */
+/*
+ * As vp_symbolizer_file, for an offset in the vdso (one image for all 64-bit processes: our
+ * own).
+ */
 int vp_symbolizer_vdso(struct vp_symbolizer *s, uint64_t offset, struct vp_symbol *out);
 
 /* As vp_symbolizer_file, for a kernel address; kallsyms is read at the first call. */

@@ -15,8 +15,8 @@ struct vp_pids {
 };
 
 /*
- * Appends "7,8,9" (positive decimal numbers), each once. 0, -ENOMEM, or -EINVAL with e filled. Free with
- * vp_pids_free.
+ * Appends "7,8,9" (positive decimal numbers), each once. 0, -ENOMEM, or -EINVAL with e filled.
+ * Free with vp_pids_free.
  */
 int vp_pids_parse(struct vp_pids *p, const char *arg, struct vp_err *e);
 void vp_pids_free(struct vp_pids *p);

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 
 /*
- * Makes room for `more` elements of `size` bytes behind the `cnt` that *array (capacity *cap) holds, growing by half at
- * least. 0 or -ENOMEM; then nothing has changed.
+ * Makes room for `more` elements of `size` bytes behind the `cnt` that *array (capacity *cap)
+ * holds, growing by half at least. 0 or -ENOMEM; then nothing has changed.
  */
 static inline int vp_array_room(void **array, size_t *cap, size_t cnt, size_t more, size_t size)
 {
