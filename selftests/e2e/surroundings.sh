@@ -38,6 +38,12 @@ done
 (ulimit -Sn 32; exec "$VMAPROF" record -q -p "$pid" -F 199 --duration 0.3 -o soft.folded) ||
 	fail "a soft limit of descriptors that could be raised"
 
+# a kernel without BTF
+unshare -m sh -c 'mount -t tmpfs none /sys/kernel/btf && exec "$@"' sh \
+	"$VMAPROF" record -q --duration 0.2 -o btf.html 2>err && fail "recorded without BTF"
+grep -Eq '^vmaprof: record: the kernel has no BTF: .+ \(.*CONFIG_DEBUG_INFO_BTF=y\)$' err ||
+	fail "no BTF: $(cat err)"
+
 # names
 evil=$'e\x1b[31m\x1b]0;x\a'
 cp "$WORKLOADS/stripped_chain" "$evil"

@@ -156,6 +156,12 @@ int vp_load(struct vp_load_unit *units, size_t cnt, bool sequential, struct vp_e
 
 	if (err) {
 		unload(units, cnt);
+		/* libbpf's word for a file that is in none of the usual places */
+		if (err == -ESRCH)
+			return vp_err_set(
+				e, err,
+				"the kernel has no BTF: /sys/kernel/btf/vmlinux is missing (it "
+				"takes a kernel with CONFIG_DEBUG_INFO_BTF=y)");
 		return vp_err_set(e, err, "the kernel's BTF: %s%s", strerror(-err),
 				  vp_err_hint(err));
 	}
