@@ -28,7 +28,10 @@ struct {
 	__type(value, __u32);
 } walk_tgids SEC(".maps");
 
-/* Whether any VMA was offered in this walk, wanted or not. */
+/*
+ * Whether any VMA was offered in this walk, wanted or not (a single unwanted one may go
+ * unnoticed: a second, filtered walk then finds nothing either).
+ */
 bool vp_walk_offered = false;
 
 /* The record being made: too large for the stack, written by the one reader's program. */
@@ -162,27 +165,14 @@ static __always_inline int vp_walk_enter(struct task_struct *task, struct vp_mma
 	return full;
 }
 
-/*
- * Hook: each VMA of each task, in process context of the reader, the mm's lock held for
- * read, not sleepable. Writes a record per mapping to `rb`. Ring full: returns 1, so read()
- * gives EAGAIN, the reader drains and the same VMA is offered again; nothing is lost.
- * No seq output ever: its overflow would run the program twice for a VMA.
- */
-SEC("iter/task_vma")
-int vp_walk(struct bpf_iter__task_vma *ctx)
+/* A VMA that is executable or wanted all the same; 1 if the ring is full. */
+static __noinline int vp_walk_vma(struct task_struct *task, struct vm_area_struct *vma)
 {
-	struct task_struct *task = ctx->task;
-	struct vm_area_struct *vma = ctx->vma;
 	struct vp_mmap2_buf *buf;
 	__u32 zero = 0, size;
 	struct vp_vma v;
 
-	if (!task || !vma)
-		return 0;
 	vp_walk_offered = true;
-	/* First and alone: most VMAs end here, in a large process 100,000 of them. */
-	if (!vp_all_maps && !(vma->vm_flags & VM_EXEC))
-		return 0;
 	buf = bpf_map_lookup_elem(&walk_buf, &zero);
 	if (!buf)
 		return 0;
@@ -198,4 +188,31 @@ int vp_walk(struct bpf_iter__task_vma *ctx)
 	if (vp_walk_fills_table && buf->rec.verdict != VP_VERDICT_NOT_EXEC)
 		return vp_walk_enter(task, buf, size, vp_mapping_seq(v.mm));
 	return vp_walk_send(buf, size);
+}
+
+/*
+ * Hook: each VMA of each task, in process context of the reader, the mm's lock held for
+ * read, not sleepable. Writes a record per mapping to `rb`. Ring full: returns 1, so read()
+ * gives EAGAIN, the reader drains and the same VMA is offered again; nothing is lost.
+ * No seq output ever: its overflow would run the program twice for a VMA.
+ */
+SEC("iter/task_vma")
+int vp_walk(struct bpf_iter__task_vma *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct vm_area_struct *vma = ctx->vma;
+
+	if (!vma || !task) {
+		/* The last call of a walk; seq_num is 0 after one VMA as after none. */
+		if (ctx->meta->seq_num > 0)
+			vp_walk_offered = true;
+		return 0;
+	}
+	/*
+	 * Most VMAs end here, in a large process 100,000 of them: nothing else on this path, and
+	 * what comes after it in a function of its own, so that no register has to be saved.
+	 */
+	if (!vp_all_maps && !(vma->vm_flags & VM_EXEC))
+		return 0;
+	return vp_walk_vma(task, vma) ? 1 : 0;
 }
