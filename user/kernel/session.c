@@ -183,8 +183,3 @@ const struct vp_perf_events *vp_session_events(const struct vp_session *s)
 {
 	return &s->events;
 }
-
-uint64_t vp_session_ring_bytes(const struct vp_session *s)
-{
-	return s->maps.ring_bytes;
-}

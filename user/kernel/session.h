@@ -55,7 +55,4 @@ int vp_session_counters(const struct vp_session *s, uint64_t out[VP_CNT_CNT]);
 /* What is sampled by which event; borrowed. */
 const struct vp_perf_events *vp_session_events(const struct vp_session *s);
 
-/* Bytes of the ring. */
-uint64_t vp_session_ring_bytes(const struct vp_session *s);
-
 #endif

@@ -43,6 +43,23 @@ struct vp_file *vp_files_get(const struct vp_files *f, uint32_t file_id)
 	return file_id < f->cnt && f->file[file_id].name ? &f->file[file_id] : NULL;
 }
 
+struct vp_mapped_file vp_file_mapped(const struct vp_file *file, uint32_t tgid,
+				     const struct vp_xmap *x)
+{
+	const struct vp_rec_mmap2 *rec = &file->rec;
+
+	return (struct vp_mapped_file){
+		.tgid = x ? tgid : rec->proc.tgid,
+		.start = x ? x->start : rec->perf.addr,
+		.end = x ? x->end : rec->perf.addr + rec->perf.len,
+		.name = file->name,
+		.key = rec->file,
+		.user_dev_major = rec->perf.maj,
+		.user_dev_minor = rec->perf.min,
+		.user_ino = rec->perf.ino,
+	};
+}
+
 void vp_files_free(struct vp_files *f)
 {
 	for (size_t i = 0; i < f->cnt; i++)

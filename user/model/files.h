@@ -3,6 +3,7 @@
 #ifndef VP_FILES_H
 #define VP_FILES_H
 
+#include "../symbolize/symbolizer.h"
 #include "decode.h"
 
 #include <stdbool.h>
@@ -24,6 +25,13 @@ int vp_files_add(struct vp_files *f, const struct vp_mmap2 *m);
 
 /* NULL if unknown. Borrowed until the next add. */
 struct vp_file *vp_files_get(const struct vp_files *f, uint32_t file_id);
+
+/*
+ * How to open the file: through mapping x of process tgid, or, x being NULL, through the last
+ * one that was reported. Its name is borrowed from file.
+ */
+struct vp_mapped_file vp_file_mapped(const struct vp_file *file, uint32_t tgid,
+				     const struct vp_xmap *x);
 
 void vp_files_free(struct vp_files *f);
 

@@ -60,23 +60,6 @@ static int on_mmap2(void *ctx, const struct vp_mmap2 *m)
 	return r->perfdata ? write_mmap2(r->perfdata, m, first ? proc->first_ns : 0) : 0;
 }
 
-static struct vp_mapped_file mapped_file(const struct vp_file *file, uint32_t tgid,
-					 const struct vp_xmap *x)
-{
-	const struct vp_rec_mmap2 *rec = &file->rec;
-
-	return (struct vp_mapped_file){
-		.tgid = x ? tgid : rec->proc.tgid,
-		.start = x ? x->start : rec->perf.addr,
-		.end = x ? x->end : rec->perf.addr + rec->perf.len,
-		.name = file->name,
-		.key = rec->file,
-		.user_dev_major = rec->perf.maj,
-		.user_dev_minor = rec->perf.min,
-		.user_ino = rec->perf.ino,
-	};
-}
-
 /* The first frame in a file has it read, through the process that is using it now. */
 static int request_file(struct vp_recording *r, const struct vp_process *proc,
 			const struct vp_frame *f)
@@ -87,7 +70,7 @@ static int request_file(struct vp_recording *r, const struct vp_process *proc,
 	if (!r->worker || !file || file->requested)
 		return 0;
 	file->requested = true;
-	m = mapped_file(file, proc->id.tgid, vp_process_find(proc, f->pc));
+	m = vp_file_mapped(file, proc->id.tgid, vp_process_find(proc, f->pc));
 	return vp_file_worker_request(r->worker, f->file_id, &m);
 }
 

@@ -113,17 +113,7 @@ static uint32_t nameless_label(struct builder *b, struct named_at *n, const char
 /* The process that was sampled in it is most likely gone; the name still leads to the file. */
 static void load_late(struct builder *b, struct vp_file *file, uint32_t file_id)
 {
-	const struct vp_rec_mmap2 *rec = &file->rec;
-	const struct vp_mapped_file m = {
-		.tgid = rec->proc.tgid,
-		.start = rec->perf.addr,
-		.end = rec->perf.addr + rec->perf.len,
-		.name = file->name,
-		.key = rec->file,
-		.user_dev_major = rec->perf.maj,
-		.user_dev_minor = rec->perf.min,
-		.user_ino = rec->perf.ino,
-	};
+	const struct vp_mapped_file m = vp_file_mapped(file, 0, NULL);
 
 	if (!file->requested) {
 		file->requested = true;
