@@ -12,13 +12,14 @@
 #include "vp_types.h"
 #include "vp_xmap.h"
 
-#define VP_REC_MMAP2	1
-#define VP_REC_SAMPLE	2
-#define VP_REC_EXEC	3
-#define VP_REC_FORK	4
-#define VP_REC_EXIT	5
-#define VP_REC_INHERIT	6
-#define VP_REC_KIND_CNT 7
+#define VP_REC_MMAP2	  1
+#define VP_REC_SAMPLE	  2
+#define VP_REC_EXEC	  3
+#define VP_REC_FORK	  4
+#define VP_REC_EXIT	  5
+#define VP_REC_INHERIT	  6
+#define VP_REC_USER_STACK 7
+#define VP_REC_KIND_CNT	  8
 
 struct vp_rec_hdr {
 	__u16 kind;
@@ -101,9 +102,10 @@ struct vp_rec_mmap2 {
 };
 
 /* How a frame was found. */
-#define VP_FRAME_F_LEAF	 (1 << 0) /* interrupted here: pc is not a return address */
-#define VP_FRAME_F_FP	 (1 << 1) /* found by following the frame pointer */
-#define VP_FRAME_F_FRESH (1 << 2) /* resolved by bpf_find_vma in this sample */
+#define VP_FRAME_F_LEAF	   (1 << 0) /* interrupted here (also by a signal): pc is no return address */
+#define VP_FRAME_F_FP	   (1 << 1) /* found by following the frame pointer */
+#define VP_FRAME_F_FRESH   (1 << 2) /* resolved by bpf_find_vma in this sample */
+#define VP_FRAME_F_NO_ROWS (1 << 3) /* its file's unwind rows are not in the kernel (yet) */
 
 /* One user frame, innermost first in a sample. */
 struct vp_frame {
@@ -122,7 +124,9 @@ struct vp_frame {
 #define VP_END_UNKNOWN_PC  5 /* the return address lies in no executable mapping */
 #define VP_END_BAD_FP	   6 /* the frame pointer does not go up the stack, or is unaligned */
 #define VP_END_KERNEL_ONLY 7 /* kernel thread or dying task: no user stack */
-#define VP_END_CNT	   8
+#define VP_END_EXITED	   8 /* deferred: exited or exec'd before the stack could be taken */
+#define VP_END_IN_KERNEL   9 /* deferred: still in the kernel when the recording ended */
+#define VP_END_CNT	   10
 
 #define VP_MAX_KERN_FRAMES 127
 #define VP_MAX_USER_FRAMES 1024
@@ -131,6 +135,7 @@ struct vp_frame {
 #define VP_SAMPLE_F_KERNEL_MODE (1 << 0) /* interrupted in kernel mode */
 #define VP_SAMPLE_F_KERN_CUT	(1 << 1) /* the kernel stack filled VP_MAX_KERN_FRAMES */
 #define VP_SAMPLE_F_GUEST	(1 << 2) /* interrupted in a KVM guest: no frames */
+#define VP_SAMPLE_F_DEFERRED	(1 << 3) /* the user part is a VP_REC_USER_STACK of the same cookie */
 
 /*
  * One sample. The tail is kern_cnt * __u64 kernel addresses (innermost first), then
@@ -147,6 +152,21 @@ struct vp_rec_sample {
 	char comm[VP_COMM_LEN];
 	__u16 user_end; /* VP_END_* */
 	__u16 reserved[3];
+	__u64 cookie; /* VP_SAMPLE_F_DEFERRED; else 0 */
+};
+
+/*
+ * The user part of all samples of a thread that carry its cookie: those taken between two returns
+ * to user mode. It may come before the last of them (an interrupt on the way out), never twice.
+ * A thread that dies sends none. The tail is user_cnt * struct vp_frame.
+ */
+struct vp_rec_user_stack {
+	struct vp_rec_hdr hdr; /* ts_ns: when it was taken */
+	struct vp_proc_id proc;
+	__u32 tid;
+	__u16 user_cnt;
+	__u16 user_end; /* VP_END_* */
+	__u64 cookie;
 };
 
 /* A process replaced its image; proc is the new life. All older mappings of tgid are gone. */
@@ -188,8 +208,9 @@ _Static_assert(sizeof(struct vp_proc_id) == 16, "process identity");
 _Static_assert(sizeof(struct vp_perf_mmap2) == 72, "PERF_RECORD_MMAP2 up to filename");
 _Static_assert(sizeof(struct vp_rec_mmap2) == 24 + 16 + 24 + 8 + 16 + 72, "tail follows perf");
 _Static_assert(sizeof(struct vp_frame) == 24, "user frame");
-_Static_assert(sizeof(struct vp_rec_sample) == 24 + 16 + 16 + 16 + 8,
+_Static_assert(sizeof(struct vp_rec_sample) == 24 + 16 + 16 + 16 + 8 + 8,
 	       "tail of 8-byte aligned words");
+_Static_assert(sizeof(struct vp_rec_user_stack) == 56, "tail of 8-byte aligned words");
 _Static_assert(sizeof(struct vp_rec_exec) == 64, "exec");
 _Static_assert(sizeof(struct vp_rec_fork) == 56, "fork");
 _Static_assert(sizeof(struct vp_rec_exit) == 48, "exit");

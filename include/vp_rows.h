@@ -85,8 +85,25 @@ struct vp_rows_desc {
 	__u32 elem_cnt;
 };
 
+/* State of a file's rows. */
+#define VP_ROW_FILE_UNKNOWN 0 /* not asked for yet, or freed: frames are marked NO_ROWS */
+#define VP_ROW_FILE_READY   1 /* its array is in place, desc is valid */
+#define VP_ROW_FILE_NONE    2 /* it has none: frame pointers are all there is */
+
+/*
+ * Element file_id of `row_files`; [0]: the vdso. Written by user space: the array first, then
+ * desc, then state (taken back in the reverse order); used by the kernel side alone.
+ */
+struct vp_row_file {
+	struct vp_rows_desc desc;
+	__u32 state;
+	__u32 used; /* when rows were last looked up: CLOCK_MONOTONIC ns >> VP_ROW_USED_SHIFT */
+};
+
+#define VP_ROW_USED_SHIFT 30
+
 _Static_assert(sizeof(struct vp_row_block) == VP_ROWS_ELEM_BYTES, "an element");
 _Static_assert(sizeof(struct vp_rule) == 24, "42 to an element");
-_Static_assert(sizeof(struct vp_rows_desc) == 32, "array value");
+_Static_assert(sizeof(struct vp_row_file) == 40, "array value");
 
 #endif

@@ -319,6 +319,7 @@ static __always_inline void vp_fill_sample(struct vp_rec_sample *rec, struct tas
 	rec->period = ctx->sample_period;
 	bpf_get_current_comm(rec->comm, sizeof(rec->comm));
 	__builtin_memset(rec->reserved, 0, sizeof(rec->reserved));
+	rec->cookie = 0;
 }
 
 static __always_inline void vp_send_sample(struct vp_sample_buf *buf, __u32 tail_bytes)

@@ -11,6 +11,7 @@
 
 #include "vp_counters.h"
 #include "vp_record.h"
+#include "vp_rows.h"
 #include "vp_xmap.h"
 
 /* Macros are not in BTF; the numbers are uapi or as old as the tree. */

@@ -51,10 +51,13 @@ struct {
 	__type(value, struct vp_proc);
 } procs SEC(".maps");
 
+/* Files that have numbers. */
+#define VP_FILES_MAX 65536
+
 /* Written by whichever program first sees a file; never deleted. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 65536);
+	__uint(max_entries, VP_FILES_MAX);
 	__type(key, struct vp_file_key);
 	__type(value, __u32);
 } file_ids SEC(".maps");
@@ -66,6 +69,33 @@ struct {
 	__type(key, __u32);
 	__type(value, __u32);
 } last_file_id SEC(".maps");
+
+/*
+ * Unwind rows, by file_id ([0]: the vdso): filled by user/unwind/row_store.c, read by the
+ * unwinder. row_files says what is where in an array of row_arrays; see include/vp_rows.h.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, VP_FILES_MAX);
+	__type(key, __u32);
+	__type(value, struct vp_row_file);
+} row_files SEC(".maps");
+
+/* Sizes differ by file (BPF_F_INNER_MAP), and user space writes through mmap: 1 ns a row. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, VP_FILES_MAX);
+	__type(key, __u32);
+	__array(
+		values, struct {
+			__uint(type, BPF_MAP_TYPE_ARRAY);
+			__uint(map_flags, BPF_F_INNER_MAP | BPF_F_MMAPABLE);
+			__uint(max_entries, 1);
+			__uint(key_size, sizeof(__u32));
+			__uint(value_size, VP_ROWS_ELEM_BYTES);
+		});
+} row_arrays SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);

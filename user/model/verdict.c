@@ -14,7 +14,8 @@ static const char *const ends[] = {
 	[VP_END_BOTTOM] = "BOTTOM",	      [VP_END_NO_ROW] = "NO_ROW",
 	[VP_END_BAD_MEMORY] = "BAD_MEMORY",   [VP_END_DEPTH] = "DEPTH",
 	[VP_END_UNKNOWN_PC] = "UNKNOWN_PC",   [VP_END_BAD_FP] = "BAD_FP",
-	[VP_END_KERNEL_ONLY] = "KERNEL_ONLY",
+	[VP_END_KERNEL_ONLY] = "KERNEL_ONLY", [VP_END_EXITED] = "EXITED",
+	[VP_END_IN_KERNEL] = "IN_KERNEL",
 };
 
 _Static_assert(sizeof(verdicts) / sizeof(*verdicts) == VP_VERDICT_CNT, "a name for each verdict");
