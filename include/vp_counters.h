@@ -24,6 +24,8 @@
 #define VP_CNT_WALK_DEDUPE_FULL	 14 /* leaderless processes beyond the walk's set */
 #define VP_CNT_TARGET_FULL	 15 /* child processes that could not be followed: no room */
 #define VP_CNT_KERN_STACK_FAILED 16 /* samples without a kernel stack: bpf_get_stack failed */
-#define VP_CNT_CNT		 17
+#define VP_CNT_LOST_USER_STACK	 17 /* deferred user stacks lost: ring full */
+#define VP_CNT_DEFER_FAILED	 18 /* user stacks that could not be deferred: no room, or refused */
+#define VP_CNT_CNT		 19
 
 #endif

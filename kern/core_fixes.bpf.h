@@ -168,4 +168,24 @@ static __always_inline const char *vp_anon_name(const struct vm_area_struct *vma
 	return (const char *)name + bpf_core_field_offset(struct anon_vma_name___opt, name);
 }
 
+/*
+ * Work in task context. 6.18 has bpf_task_work_schedule_resume with a trailing argument for the
+ * verifier (ea0714d61dea named it _impl); 7.0 (6e663ffdf760) has it without.
+ */
+extern int bpf_task_work_schedule_resume_impl(struct task_struct *task, struct bpf_task_work *work,
+					      void *map,
+					      int (*callback)(struct bpf_map *, void *, void *),
+					      void *aux) __ksym __weak;
+extern int
+bpf_task_work_schedule_resume(struct task_struct *task, struct bpf_task_work *work, void *map,
+			      int (*callback)(struct bpf_map *, void *, void *)) __ksym __weak;
+
+/* A macro: the verifier wants to see which map `work` lies in. 0 or negative errno. */
+#define vp_schedule_in_task(task, work, map, callback)                                             \
+	(bpf_task_work_schedule_resume_impl                                                        \
+		 ? bpf_task_work_schedule_resume_impl(task, work, map, callback, NULL)             \
+	 : bpf_task_work_schedule_resume                                                           \
+		 ? bpf_task_work_schedule_resume(task, work, map, callback)                        \
+		 : -ENOENT)
+
 #endif

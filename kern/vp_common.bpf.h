@@ -15,11 +15,14 @@
 #include "vp_xmap.h"
 
 /* Macros are not in BTF; the numbers are uapi or as old as the tree. */
-#define EBUSY	   16
-#define ENOENT	   2
-#define E2BIG	   7
-#define PF_KTHREAD 0x00200000
-#define MAX_ERRNO  4095
+#define EBUSY	       16
+#define ENOENT	       2
+#define E2BIG	       7
+/* Threads that run in the kernel alone (include/linux/sched.h; the bits have not moved since 5.12). */
+#define PF_KTHREAD     0x00200000
+#define PF_IO_WORKER   0x00000010
+#define PF_USER_WORKER 0x00004000 /* 6.4 */
+#define MAX_ERRNO      4095
 
 #define PAGE_SHIFT 12
 

@@ -74,7 +74,7 @@ static struct cost sample(const char *depth, bool wanted)
 	    vp_session_walk(s, &pid, 1, &e) || vp_session_start(s, &e))
 		bench_die("%s", e.text);
 	bench_sleep_ms(SECONDS * 1000L);
-	vp_session_stop(s);
+	vp_session_stop(s, NULL, NULL);
 	read_cost(&c, s);
 	vp_session_close(s);
 	bench_kill(pid);

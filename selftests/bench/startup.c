@@ -131,7 +131,7 @@ static double session_ms(void)
 	if (vp_session_walk(s, NULL, 0, &e) || vp_session_start(s, &e))
 		bench_die("%s", e.text);
 	ms = bench_ms_since(start);
-	vp_session_stop(s);
+	vp_session_stop(s, NULL, NULL);
 	vp_session_close(s);
 	return ms;
 }

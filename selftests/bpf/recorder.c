@@ -60,7 +60,7 @@ void recorder_wait(struct recorder *r, size_t samples)
 
 void recorder_stop(struct recorder *r)
 {
-	cr_assert(zero(int, vp_session_stop(r->s)));
+	cr_assert(zero(int, vp_session_stop(r->s, NULL, NULL)));
 	cr_expect(zero(u64, r->d.bad_cnt));
 	cr_expect(zero(u64, r->d.unknown_cnt));
 }

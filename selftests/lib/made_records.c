@@ -77,34 +77,111 @@ struct vp_frame made_frame(uint32_t verdict, uint64_t pc)
 	return (struct vp_frame){.pc = pc, .verdict = (uint16_t)verdict};
 }
 
-int made_sample(struct made *m, const uint64_t *kern, size_t kern_cnt, const struct vp_frame *user,
-		size_t user_cnt, uint16_t end)
+static uint32_t tid_of(const struct made *m)
 {
-	struct vp_frame *frames = calloc(user_cnt + 1, sizeof(*frames));
-	struct vp_rec_sample s = {0};
-	int err;
+	return m->tid ? m->tid : m->proc.tgid;
+}
+
+/* In memory of exactly their size, so that a sanitizer sees each step beyond. */
+static struct vp_frame *copy_frames(const struct vp_frame *user, size_t cnt)
+{
+	struct vp_frame *frames = malloc(cnt * sizeof(*frames) + !cnt);
 
 	if (!frames)
 		abort();
-	for (size_t i = 0; i < user_cnt; i++) {
+	for (size_t i = 0; i < cnt; i++) {
 		frames[i] = user[i];
 		frames[i].flags = i == 0 ? VP_FRAME_F_LEAF : VP_FRAME_F_FP;
 	}
-	s.hdr = (struct vp_rec_hdr){
-		.kind = VP_REC_SAMPLE,
-		.size = (uint32_t)(sizeof(s) + kern_cnt * 8 + user_cnt * sizeof(*frames)),
-		.ts_ns = m->ts_ns,
+	return frames;
+}
+
+static struct vp_rec_sample sample_rec(const struct made *m, size_t kern_cnt, size_t user_cnt)
+{
+	struct vp_rec_sample s = {
+		.hdr = {.kind = VP_REC_SAMPLE,
+			.size = (uint32_t)(sizeof(s) + kern_cnt * sizeof(uint64_t) +
+					   user_cnt * sizeof(struct vp_frame)),
+			.ts_ns = m->ts_ns},
+		.proc = m->proc,
+		.tid = tid_of(m),
+		.kern_cnt = (uint16_t)kern_cnt,
+		.user_cnt = (uint16_t)user_cnt,
+		.period = 1000,
 	};
-	s.proc = m->proc;
-	s.tid = m->tid ? m->tid : m->proc.tgid;
-	s.kern_cnt = (uint16_t)kern_cnt;
-	s.user_cnt = (uint16_t)user_cnt;
-	s.period = 1000;
-	s.user_end = end;
+
 	snprintf(s.comm, sizeof(s.comm), "%s", m->comm);
+	return s;
+}
+
+int made_sample(struct made *m, const uint64_t *kern, size_t kern_cnt, const struct vp_frame *user,
+		size_t user_cnt, uint16_t end)
+{
+	struct vp_rec_sample s = sample_rec(m, kern_cnt, user_cnt);
+	struct vp_frame *frames = copy_frames(user, user_cnt);
+	int err;
+
+	s.user_end = end;
 	err = m->ops->sample(m->ctx, &s, kern, frames);
 	free(frames);
 	return err;
+}
+
+int made_deferred(struct made *m, const uint64_t *kern, size_t kern_cnt, uint64_t cookie)
+{
+	struct vp_rec_sample s = sample_rec(m, kern_cnt, 0);
+	struct vp_frame *frames = copy_frames(NULL, 0);
+	int err;
+
+	s.hdr.flags = VP_SAMPLE_F_KERNEL_MODE | VP_SAMPLE_F_DEFERRED;
+	s.cookie = cookie;
+	err = m->ops->sample(m->ctx, &s, kern, frames);
+	free(frames);
+	return err;
+}
+
+int made_user_stack(struct made *m, const struct vp_frame *user, size_t user_cnt, uint16_t end,
+		    uint64_t cookie)
+{
+	const struct vp_rec_user_stack r = {
+		.hdr = {.kind = VP_REC_USER_STACK,
+			.size = (uint32_t)(sizeof(r) + user_cnt * sizeof(struct vp_frame)),
+			.ts_ns = m->ts_ns},
+		.proc = m->proc,
+		.tid = tid_of(m),
+		.user_cnt = (uint16_t)user_cnt,
+		.user_end = end,
+		.cookie = cookie,
+	};
+	struct vp_frame *frames = copy_frames(user, user_cnt);
+	int err = m->ops->user_stack(m->ctx, &r, frames);
+
+	free(frames);
+	return err;
+}
+
+int made_exec(struct made *m)
+{
+	struct vp_rec_exec r = {
+		.hdr = {.kind = VP_REC_EXEC, .size = sizeof(r), .ts_ns = m->ts_ns},
+		.proc = m->proc,
+		.tid = tid_of(m),
+	};
+
+	snprintf(r.comm, sizeof(r.comm), "%s", m->comm);
+	return m->ops->exec(m->ctx, &r);
+}
+
+int made_exit(struct made *m)
+{
+	const struct vp_rec_exit r = {
+		.hdr = {.kind = VP_REC_EXIT, .size = sizeof(r), .ts_ns = m->ts_ns},
+		.proc = m->proc,
+		.tid = tid_of(m),
+		.parent_tgid = 1,
+	};
+
+	return m->ops->exit(m->ctx, &r);
 }
 
 int made_inherit(struct made *m, struct vp_proc_id proc, struct vp_proc_id from)

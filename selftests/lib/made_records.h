@@ -32,6 +32,17 @@ struct vp_frame made_frame(uint32_t verdict, uint64_t pc);
 int made_sample(struct made *m, const uint64_t *kern, size_t kern_cnt, const struct vp_frame *user,
 		size_t user_cnt, uint16_t end);
 
+/* A sample of kernel frames whose user part follows. */
+int made_deferred(struct made *m, const uint64_t *kern, size_t kern_cnt, uint64_t cookie);
+
+/* The first frame is made the leaf. */
+int made_user_stack(struct made *m, const struct vp_frame *user, size_t user_cnt, uint16_t end,
+		    uint64_t cookie);
+
+/* m->proc is the new life. */
+int made_exec(struct made *m);
+int made_exit(struct made *m);
+
 int made_inherit(struct made *m, struct vp_proc_id proc, struct vp_proc_id from);
 
 #endif

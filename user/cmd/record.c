@@ -6,6 +6,7 @@
 #include "../kernel/features.h"
 #include "../kernel/privileges.h"
 #include "../kernel/session.h"
+#include "../model/joiner.h"
 #include "../model/report_builder.h"
 #include "../output/outfile.h"
 #include "../output/writers.h"
@@ -33,7 +34,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define STACK_BYTES_MAX (256ULL << 20)
+#define STACK_BYTES_MAX	 (256ULL << 20)
+#define JOINER_BYTES_MAX (64ULL << 20)
 
 enum format { FORMAT_FOLDED, FORMAT_HTML, FORMAT_PERFDATA };
 
@@ -47,6 +49,7 @@ struct run {
 	struct vp_perfdata *perfdata;
 	struct vp_file_worker *worker;
 	struct vp_recording recording;
+	struct vp_joiner joiner;
 	struct vp_decoder decoder;
 	struct vp_session *session;
 	struct vp_child child;
@@ -142,7 +145,12 @@ static int open_user_side(struct run *r, struct vp_err *e)
 		return err;
 	r->recording.worker = r->worker;
 	r->recording.max_stack_bytes = STACK_BYTES_MAX;
-	r->decoder = (struct vp_decoder){.ops = &vp_recording_ops, .ctx = &r->recording};
+	r->joiner = (struct vp_joiner){
+		.inner = &vp_recording_ops,
+		.inner_ctx = &r->recording,
+		.max_bytes = JOINER_BYTES_MAX,
+	};
+	r->decoder = (struct vp_decoder){.ops = &vp_joiner_ops, .ctx = &r->joiner};
 	return 0;
 }
 
@@ -159,6 +167,8 @@ static int open_kernel_side(struct run *r, struct vp_err *e)
 {
 	const struct vp_session_opts opts = {
 		.filter = filter_of(&r->args),
+		.unwind_mode = r->args.unwind_mode,
+		.call_graph = r->args.call_graph,
 		.freq_hz = (uint32_t)r->args.freq_hz,
 		.event = r->args.event,
 		.all_maps = r->args.all_maps,
@@ -282,6 +292,18 @@ static int walk(struct run *r, struct vp_err *e)
 	return err;
 }
 
+static const char *call_graph_text(uint32_t call_graph)
+{
+	switch (call_graph) {
+	case VP_CALL_GRAPH_FP:
+		return "frame pointers";
+	case VP_CALL_GRAPH_DWARF:
+		return ".eh_frame";
+	default:
+		return ".eh_frame and frame pointers";
+	}
+}
+
 static void print_start(const struct run *r, bool tracking)
 {
 	const struct vp_perf_events *ev = vp_session_events(r->session);
@@ -290,9 +312,12 @@ static void print_start(const struct run *r, bool tracking)
 		return;
 	fputs("vmaprof: sampling ", stderr);
 	vp_print_safe(stderr, r->meta.target);
-	fprintf(stderr, " at %u Hz on %zu CPUs by %s%s, unwinding by frame pointers; Ctrl-C ends\n",
+	fprintf(stderr, " at %u Hz on %zu CPUs by %s%s, unwinding by %s %s; Ctrl-C ends\n",
 		r->meta.meta.freq_hz, ev->cnt, ev->name,
-		ev->fell_back ? " (this machine has no hardware cycles)" : "");
+		ev->fell_back ? " (this machine has no hardware cycles)" : "",
+		call_graph_text(r->args.call_graph),
+		vp_session_is_deferred(r->session) ? "in the task (deferred)"
+						   : "in the interrupt (inline)");
 	if (!tracking)
 		fputs("vmaprof: children are not followed and execs not seen: this kernel refuses "
 		      "tp_btf programs (see vmaprof doctor)\n",
@@ -391,12 +416,21 @@ static int wait_for_end(struct run *r, struct vp_err *e)
 	return err ? vp_err_set(e, err, "waiting: %s", strerror(-err)) : 0;
 }
 
+static bool stacks_are_missing(void *ctx)
+{
+	struct run *r = ctx;
+
+	return vp_joiner_waiting(&r->joiner) > 0;
+}
+
 static int stop(struct run *r, struct vp_err *e)
 {
 	int err;
 
 	r->meta.meta.duration_ns = vp_now_ns() - r->start_ns;
-	err = vp_session_stop(r->session);
+	err = vp_session_stop(r->session, stacks_are_missing, r);
+	if (!err)
+		err = vp_joiner_flush(&r->joiner);
 	r->meta.meta.first_ns = r->recording.first_ns;
 	r->meta.meta.last_ns = r->recording.last_ns;
 	vp_session_counters(r->session, r->counters);
@@ -470,6 +504,7 @@ static void summarize(struct run *r)
 	struct vp_summary s = {
 		.built = &r->built,
 		.recording = &r->recording,
+		.joiner = &r->joiner,
 		.decoder = &r->decoder,
 		.counters = r->counters,
 		.output = r->args.output,
@@ -558,6 +593,7 @@ static void run_close(struct run *r)
 	vp_perfdata_free(r->perfdata);
 	vp_outfile_abort(r->out);
 	vp_report_free(&r->built);
+	vp_joiner_free(&r->joiner);
 	vp_recording_free(&r->recording);
 	vp_symbolizer_free(r->symbolizer);
 	vp_waiter_close(r->waiter);

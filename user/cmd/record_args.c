@@ -25,8 +25,13 @@ static const char help[] =
 	"      --duration S       end after S seconds\n"
 	"  -o, --output FILE      its ending picks the format: .html flame graph (vmaprof.html),\n"
 	"                         .folded stacks, .data for perf; -: folded on standard output\n"
-	"      --unwind-mode M    inline: unwind in the sample's interrupt; auto (the default)\n"
-	"      --call-graph G     fp: follow frame pointers; auto (the default)\n"
+	"      --call-graph G     dwarf: unwind by .eh_frame; fp: by frame pointers; auto (the\n"
+	"                         default): each frame by .eh_frame, else by frame pointer\n"
+	"      --unwind-mode M    inline: unwind in the sample's interrupt; deferred: in the "
+	"task,\n"
+	"                         on its way back to user mode; auto (the default): deferred\n"
+	"                         where the kernel can (Linux 6.18)\n"
+	"      --unwind-memory MB for unwind information in the kernel (256)\n"
 	"      --all-maps         record all mappings, not only executable ones\n"
 	"      --force-kernel     even on a kernel that can lock up when it is sampled\n"
 	"  -q, --quiet            no progress, no summary\n"
@@ -41,7 +46,17 @@ static const char help[] =
 	"  vmaprof record -o - -- make -j8 > make.folded\n"
 	"  vmaprof record -G system.slice/nginx.service --duration 30 -o nginx.html\n";
 
-enum { OPT_DURATION = 256, OPT_UNWIND, OPT_CALL_GRAPH, OPT_ALL_MAPS, OPT_FORCE, OPT_SEQUENTIAL };
+#define UNWIND_BYTES_DEFAULT (256ULL << 20)
+
+enum {
+	OPT_DURATION = 256,
+	OPT_UNWIND,
+	OPT_CALL_GRAPH,
+	OPT_UNWIND_MEMORY,
+	OPT_ALL_MAPS,
+	OPT_FORCE,
+	OPT_SEQUENTIAL
+};
 
 static const struct option options[] = {
 	{"all-cpus", no_argument, NULL, 'a'},
@@ -54,6 +69,7 @@ static const struct option options[] = {
 	{"output", required_argument, NULL, 'o'},
 	{"unwind-mode", required_argument, NULL, OPT_UNWIND},
 	{"call-graph", required_argument, NULL, OPT_CALL_GRAPH},
+	{"unwind-memory", required_argument, NULL, OPT_UNWIND_MEMORY},
 	{"all-maps", no_argument, NULL, OPT_ALL_MAPS},
 	{"force-kernel", no_argument, NULL, OPT_FORCE},
 	{"sequential-load", no_argument, NULL, OPT_SEQUENTIAL},
@@ -86,14 +102,40 @@ static int parse_pids(struct vp_pids *pids, const char *arg)
 	return vp_pids_parse(pids, arg, &e) ? vp_usage_error("record", "%s", e.text) : 0;
 }
 
-/* What later versions add is refused now, by name, rather than taken and not done. */
-static int check_word(const char *option, const char *value, const char *ours, const char *later)
+static int parse_unwind_mode(struct vp_record_args *a, const char *s)
 {
-	if (!strcmp(value, "auto") || !strcmp(value, ours))
-		return 0;
-	if (!strcmp(value, later))
-		return usage(option, value, "this version cannot do that");
-	return usage(option, value, "not a mode");
+	if (!strcmp(s, "auto"))
+		a->unwind_mode = VP_UNWIND_AUTO;
+	else if (!strcmp(s, "inline"))
+		a->unwind_mode = VP_UNWIND_INLINE;
+	else if (!strcmp(s, "deferred"))
+		a->unwind_mode = VP_UNWIND_DEFERRED;
+	else
+		return usage("--unwind-mode", s, "want inline, deferred or auto");
+	return 0;
+}
+
+static int parse_call_graph(struct vp_record_args *a, const char *s)
+{
+	if (!strcmp(s, "auto"))
+		a->call_graph = VP_CALL_GRAPH_AUTO;
+	else if (!strcmp(s, "fp"))
+		a->call_graph = VP_CALL_GRAPH_FP;
+	else if (!strcmp(s, "dwarf"))
+		a->call_graph = VP_CALL_GRAPH_DWARF;
+	else
+		return usage("--call-graph", s, "want fp, dwarf or auto");
+	return 0;
+}
+
+static int parse_unwind_memory(struct vp_record_args *a, const char *s)
+{
+	uint64_t mb;
+
+	if (vp_parse_u64(s, 10, &mb) || mb == 0 || mb > UINT32_MAX)
+		return usage("--unwind-memory", s, "want megabytes, at least 1");
+	a->unwind_bytes = mb << 20;
+	return 0;
 }
 
 static int parse_option(struct vp_record_args *a, int c)
@@ -128,9 +170,11 @@ static int parse_option(struct vp_record_args *a, int c)
 	case OPT_DURATION:
 		return parse_duration(a, optarg);
 	case OPT_UNWIND:
-		return check_word("--unwind-mode", optarg, "inline", "deferred");
+		return parse_unwind_mode(a, optarg);
 	case OPT_CALL_GRAPH:
-		return check_word("--call-graph", optarg, "fp", "dwarf");
+		return parse_call_graph(a, optarg);
+	case OPT_UNWIND_MEMORY:
+		return parse_unwind_memory(a, optarg);
 	case OPT_ALL_MAPS:
 		a->all_maps = true;
 		return 0;
@@ -164,7 +208,9 @@ int vp_record_parse(struct vp_record_args *a, int argc, char **argv)
 {
 	int c, ret = 0;
 
-	*a = (struct vp_record_args){.freq_hz = VP_FREQ_DEFAULT_HZ, .output = "vmaprof.html"};
+	*a = (struct vp_record_args){.freq_hz = VP_FREQ_DEFAULT_HZ,
+				     .unwind_bytes = UNWIND_BYTES_DEFAULT,
+				     .output = "vmaprof.html"};
 	opterr = 0;
 	while (!ret && (c = getopt_long(argc, argv, "+ap:t:G:F:e:o:qvh", options, NULL)) != -1) {
 		if (c == '?')

@@ -3,6 +3,7 @@
 #ifndef VP_RECORD_ARGS_H
 #define VP_RECORD_ARGS_H
 
+#include "../kernel/session.h"
 #include "../util/args.h"
 
 #include <stdbool.h>
@@ -14,6 +15,9 @@ struct vp_record_args {
 	struct vp_pids tids; /* -t */
 	const char *cgroup;  /* -G */
 	char **command;	     /* after --; NULL-terminated */
+	enum vp_unwind_mode unwind_mode;
+	uint32_t call_graph; /* VP_CALL_GRAPH_* */
+	uint64_t unwind_bytes;
 	uint64_t freq_hz;
 	uint64_t duration_ns; /* 0: until it is ended */
 	const char *output;

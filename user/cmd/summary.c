@@ -46,6 +46,14 @@ static void print_losses(FILE *f, const struct vp_summary *s)
 	print_loss(f, "samples not kept: the memory for distinct stacks was full",
 		   s->recording->stacks_full_cnt, samples);
 	print_loss(f, "samples without a kernel stack", c[VP_CNT_KERN_STACK_FAILED], samples);
+	print_loss(f, "user stacks lost: the ring was full", c[VP_CNT_LOST_USER_STACK], samples);
+	print_loss(f, "user stacks that could not be deferred", c[VP_CNT_DEFER_FAILED], samples);
+	print_loss(f, "user stacks not taken: the thread ended, or exec'd, before it could be",
+		   s->joiner->exited_cnt, samples);
+	print_loss(f, "user stacks not taken: the thread was still in the kernel at the end",
+		   s->joiner->in_kernel_cnt, samples);
+	print_loss(f, "user stacks not waited for: the memory for samples was full",
+		   s->joiner->full_cnt, samples);
 	print_loss(f, "kernel stacks cut", s->recording->kern_cut_cnt, samples);
 	print_loss(f, "processes beyond the kernel's table: their mappings were asked for anew",
 		   c[VP_CNT_PROC_FULL], 0);

@@ -3,6 +3,7 @@
 #ifndef VP_SUMMARY_H
 #define VP_SUMMARY_H
 
+#include "../model/joiner.h"
 #include "../model/report_builder.h"
 #include "vp_counters.h"
 
@@ -11,6 +12,7 @@
 struct vp_summary {
 	const struct vp_built_report *built;
 	const struct vp_recording *recording;
+	const struct vp_joiner *joiner;
 	const struct vp_decoder *decoder;
 	const uint64_t *counters; /* [VP_CNT_CNT] */
 	const char *output;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "session.h"
 
+#include "btf_mentions.h"
+#include "deferred.skel.h"
 #include "loader.h"
 #include "pidns.h"
 #include "sampler.skel.h"
@@ -10,6 +12,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #define RING_BASE_BYTES	   (4ULL << 20)
@@ -20,7 +23,8 @@
 struct vp_session {
 	struct vp_shared_maps maps;
 	struct vp_walker walker;
-	struct sampler *sampler;
+	struct sampler *sampler;   /* inline mode … */
+	struct deferred *deferred; /* … or deferred mode */
 	struct track *track;
 	bool track_loaded;
 	struct vp_perf_events events;
@@ -37,6 +41,13 @@ static uint64_t ring_size(const struct vp_session_opts *o)
 	return bytes < RING_MAX_BYTES ? bytes : RING_MAX_BYTES;
 }
 
+static uint32_t possible_cpus(void)
+{
+	int cpus = libbpf_num_possible_cpus();
+
+	return cpus > 0 ? (uint32_t)cpus : 1;
+}
+
 static int open_sampler(struct vp_session *s, const struct vp_session_opts *o,
 			struct vp_load_unit *unit, struct vp_err *e)
 {
@@ -48,9 +59,38 @@ static int open_sampler(struct vp_session *s, const struct vp_session_opts *o,
 	s->sampler->rodata->vp_filter = o->filter;
 	s->sampler->rodata->vp_pidns_inum = vp_pidns_inum();
 	s->sampler->rodata->vp_wakeup_bytes = s->maps.ring_bytes / 4;
+	s->sampler->rodata->vp_call_graph = o->call_graph;
+	bpf_map__set_max_entries(s->sampler->maps.rule_caches, possible_cpus());
 	*unit = (struct vp_load_unit){
 		.name = "sampler", .skeleton = s->sampler->skeleton, .core_btf = &s->maps.core_btf};
 	return vp_shared_maps_reuse(&s->maps, s->sampler->obj, e);
+}
+
+/* Two stacks a CPU may be in the making, and a few more that wait for memory to be read. */
+static uint32_t stack_bufs(void)
+{
+	return 2 * possible_cpus() + 8;
+}
+
+static int open_deferred(struct vp_session *s, const struct vp_session_opts *o,
+			 struct vp_load_unit *unit, struct vp_err *e)
+{
+	struct bpf_object_open_opts opts = vp_core_btf_opts(&s->maps.core_btf);
+
+	s->deferred = deferred__open_opts(&opts);
+	if (!s->deferred)
+		return vp_err_set(e, -errno, "BPF object deferred: %s", strerror(errno));
+	s->deferred->rodata->vp_filter = o->filter;
+	s->deferred->rodata->vp_pidns_inum = vp_pidns_inum();
+	s->deferred->rodata->vp_wakeup_bytes = s->maps.ring_bytes / 4;
+	s->deferred->rodata->vp_call_graph = o->call_graph;
+	s->deferred->rodata->vp_stack_bufs = stack_bufs();
+	bpf_map__set_max_entries(s->deferred->maps.rule_caches, possible_cpus());
+	bpf_map__set_max_entries(s->deferred->maps.stack_bufs, stack_bufs());
+	*unit = (struct vp_load_unit){.name = "deferred",
+				      .skeleton = s->deferred->skeleton,
+				      .core_btf = &s->maps.core_btf};
+	return vp_shared_maps_reuse(&s->maps, s->deferred->obj, e);
 }
 
 static int open_track(struct vp_session *s, const struct vp_session_opts *o,
@@ -72,15 +112,15 @@ static int open_track(struct vp_session *s, const struct vp_session_opts *o,
 
 enum { UNIT_SAMPLER, UNIT_WALK, UNIT_TRACK, UNIT_CNT };
 
-static int load_objects(struct vp_session *s, const struct vp_session_opts *o, bool verbose,
-			struct vp_err *e)
+static int load_objects(struct vp_session *s, const struct vp_session_opts *o, bool deferred,
+			bool verbose, struct vp_err *e)
 {
 	struct vp_load_unit units[UNIT_CNT] = {0};
 	int err;
 
 	err = vp_shared_maps_create(&s->maps, ring_size(o), PROCS_MAX, e);
 	if (!err)
-		err = open_sampler(s, o, &units[UNIT_SAMPLER], e);
+		err = (deferred ? open_deferred : open_sampler)(s, o, &units[UNIT_SAMPLER], e);
 	if (!err)
 		err = vp_walker_open(&s->walker, &s->maps, o->all_maps, true, &units[UNIT_WALK], e);
 	if (!err)
@@ -95,6 +135,44 @@ static int load_objects(struct vp_session *s, const struct vp_session_opts *o, b
 	return err;
 }
 
+static void close_objects(struct vp_session *s)
+{
+	sampler__destroy(s->sampler);
+	deferred__destroy(s->deferred);
+	track__destroy(s->track);
+	s->sampler = NULL;
+	s->deferred = NULL;
+	s->track = NULL;
+	vp_walker_close(&s->walker);
+	vp_shared_maps_destroy(&s->maps);
+}
+
+/*
+ * Deferred mode where the kernel has it. A kernel that has the function and yet refuses the
+ * programs costs a second load, unless nothing else was allowed.
+ */
+static int load_for_mode(struct vp_session *s, const struct vp_session_opts *o, bool verbose,
+			 struct vp_err *e)
+{
+	bool only = o->unwind_mode == VP_UNWIND_DEFERRED;
+	int err;
+
+	if (o->unwind_mode == VP_UNWIND_INLINE)
+		return load_objects(s, o, false, verbose, e);
+	if (!vp_btf_mentions("bpf_task_work_schedule_resume")) {
+		if (only)
+			return vp_err_set(e, -EOPNOTSUPP,
+					  "--unwind-mode deferred: this kernel cannot run BPF in a "
+					  "task's context (it takes Linux 6.18)");
+		return load_objects(s, o, false, verbose, e);
+	}
+	err = load_objects(s, o, true, verbose && only, e);
+	if (!err || only)
+		return err;
+	close_objects(s);
+	return load_objects(s, o, false, verbose, e);
+}
+
 int vp_session_open(struct vp_session **out, const struct vp_session_opts *o, struct vp_decoder *d,
 		    bool verbose, struct vp_err *e)
 {
@@ -105,7 +183,7 @@ int vp_session_open(struct vp_session **out, const struct vp_session_opts *o, st
 		return vp_err_set(e, -ENOMEM, "out of memory");
 	err = vp_perf_events_open(&s->events, o->event, o->freq_hz, e);
 	if (!err)
-		err = load_objects(s, o, verbose, e);
+		err = load_for_mode(s, o, verbose, e);
 	if (!err)
 		err = vp_ring_open(&s->ring, vp_shared_maps_ring_fd(&s->maps), d, e);
 	if (err) {
@@ -122,16 +200,13 @@ void vp_session_close(struct vp_session *s)
 		return;
 	vp_perf_events_close(&s->events);
 	vp_ring_close(s->ring);
-	sampler__destroy(s->sampler);
-	track__destroy(s->track);
-	vp_walker_close(&s->walker);
-	vp_shared_maps_destroy(&s->maps);
+	close_objects(s);
 	free(s);
 }
 
 int vp_session_add_target(struct vp_session *s, pid_t id, uint32_t flags, struct vp_err *e)
 {
-	int fd = bpf_map__fd(s->sampler->maps.targets);
+	int fd = vp_shared_maps_fd(&s->maps, "targets");
 
 	if (bpf_map_update_elem(fd, &id, &flags, BPF_ANY))
 		return vp_err_set(e, -errno, "target %d: %s", id,
@@ -143,7 +218,7 @@ int vp_session_set_cgroup(struct vp_session *s, int cgroup_fd, struct vp_err *e)
 {
 	__u32 zero = 0;
 
-	if (bpf_map_update_elem(bpf_map__fd(s->sampler->maps.target_cgroup), &zero, &cgroup_fd,
+	if (bpf_map_update_elem(vp_shared_maps_fd(&s->maps, "target_cgroup"), &zero, &cgroup_fd,
 				BPF_ANY))
 		return vp_err_set(e, -errno, "cgroup: %s (needs cgroup v2)", strerror(errno));
 	return 0;
@@ -163,12 +238,31 @@ int vp_session_start(struct vp_session *s, struct vp_err *e)
 {
 	int err = vp_ring_start(s->ring, e);
 
-	return err ? err : vp_perf_events_attach(&s->events, s->sampler->progs.vp_sample, e);
+	if (err)
+		return err;
+	if (!s->deferred)
+		return vp_perf_events_attach(&s->events, s->sampler->progs.vp_sample, e);
+	s->deferred->links.vp_forget_deferral =
+		bpf_program__attach(s->deferred->progs.vp_forget_deferral);
+	return vp_perf_events_attach(&s->events, s->deferred->progs.vp_sample_deferred, e);
 }
 
-int vp_session_stop(struct vp_session *s)
+#define LAST_STACKS_MS 100
+
+/* Those who run come back at once; those who sleep in the kernel are not waited for. */
+static void wait_for_stacks(bool (*missing)(void *ctx), void *ctx)
+{
+	const struct timespec look = {.tv_nsec = 1000000};
+
+	for (int i = 0; i < LAST_STACKS_MS && missing(ctx); i++)
+		nanosleep(&look, NULL);
+}
+
+int vp_session_stop(struct vp_session *s, bool (*missing)(void *ctx), void *ctx)
 {
 	vp_perf_events_close(&s->events);
+	if (s->deferred && missing)
+		wait_for_stacks(missing, ctx);
 	if (s->track_loaded)
 		track__detach(s->track);
 	return vp_ring_stop(s->ring);
@@ -177,6 +271,21 @@ int vp_session_stop(struct vp_session *s)
 int vp_session_counters(const struct vp_session *s, uint64_t out[VP_CNT_CNT])
 {
 	return vp_shared_maps_counters(&s->maps, out);
+}
+
+bool vp_session_is_deferred(const struct vp_session *s)
+{
+	return s->deferred != NULL;
+}
+
+int vp_session_row_arrays_fd(const struct vp_session *s)
+{
+	return vp_shared_maps_fd(&s->maps, "row_arrays");
+}
+
+int vp_session_row_files_fd(const struct vp_session *s)
+{
+	return vp_shared_maps_fd(&s->maps, "row_files");
 }
 
 const struct vp_perf_events *vp_session_events(const struct vp_session *s)

@@ -15,8 +15,13 @@
 
 struct vp_session;
 
+/* Where user stacks are taken: in the sample's interrupt, or by the task on its way to user mode. */
+enum vp_unwind_mode { VP_UNWIND_AUTO, VP_UNWIND_INLINE, VP_UNWIND_DEFERRED };
+
 struct vp_session_opts {
 	uint32_t filter; /* VP_FILTER_* */
+	enum vp_unwind_mode unwind_mode;
+	uint32_t call_graph; /* VP_CALL_GRAPH_* */
 	uint32_t freq_hz;
 	const char *event; /* NULL: the best there is */
 	bool all_maps;
@@ -47,10 +52,21 @@ int vp_session_walk(struct vp_session *s, const pid_t *tgids, size_t cnt, struct
 /* Starts the reader thread and, last, the sampler. */
 int vp_session_start(struct vp_session *s, struct vp_err *e);
 
-/* Ends sampling, reads what is left. 0 or the first error of the decoder. */
-int vp_session_stop(struct vp_session *s);
+/*
+ * Ends sampling, reads what is left. In deferred mode the threads that were sampled last may not
+ * have returned to user mode yet: they get a moment, as long as missing() says that there are
+ * any (NULL: none). 0 or the first error of the decoder.
+ */
+int vp_session_stop(struct vp_session *s, bool (*missing)(void *ctx), void *ctx);
 
 int vp_session_counters(const struct vp_session *s, uint64_t out[VP_CNT_CNT]);
+
+/* Which mode was taken. */
+bool vp_session_is_deferred(const struct vp_session *s);
+
+/* Maps that user/unwind/row_store.h fills. */
+int vp_session_row_arrays_fd(const struct vp_session *s);
+int vp_session_row_files_fd(const struct vp_session *s);
 
 /* What is sampled by which event; borrowed. */
 const struct vp_perf_events *vp_session_events(const struct vp_session *s);

@@ -67,6 +67,11 @@ int vp_shared_maps_ring_fd(const struct vp_shared_maps *m)
 	return bpf_map__fd(m->skel->maps.rb);
 }
 
+int vp_shared_maps_fd(const struct vp_shared_maps *m, const char *name)
+{
+	return bpf_object__find_map_fd_by_name(m->skel->obj, name);
+}
+
 int vp_shared_maps_counters(const struct vp_shared_maps *m, uint64_t out[VP_CNT_CNT])
 {
 	int cpus = libbpf_num_possible_cpus();

@@ -32,6 +32,9 @@ int vp_shared_maps_reuse(const struct vp_shared_maps *m, struct bpf_object *obj,
 
 int vp_shared_maps_ring_fd(const struct vp_shared_maps *m);
 
+/* Of the map of that name in kern/vp_maps.bpf.h. */
+int vp_shared_maps_fd(const struct vp_shared_maps *m, const char *name);
+
 /* Sums the per-CPU counters into out[VP_CNT_CNT]. */
 int vp_shared_maps_counters(const struct vp_shared_maps *m, uint64_t out[VP_CNT_CNT]);
 

@@ -12,6 +12,14 @@ static bool is_terminated(const char *s, size_t len)
 	return memchr(s, '\0', len) != NULL;
 }
 
+/* A deferred one has its user frames in another record, any other one has no such record. */
+static bool is_either_deferred_or_whole(const struct vp_rec_sample *s)
+{
+	if (s->hdr.flags & VP_SAMPLE_F_DEFERRED)
+		return s->user_cnt == 0;
+	return s->cookie == 0;
+}
+
 /* The record's size must be exactly what its tail's counts say. */
 static bool is_whole_sample(const struct vp_rec_sample *s, size_t size)
 {
@@ -21,8 +29,19 @@ static bool is_whole_sample(const struct vp_rec_sample *s, size_t size)
 		return false;
 	if (s->kern_cnt > VP_MAX_KERN_FRAMES || s->user_cnt > VP_MAX_USER_FRAMES)
 		return false;
+	if (!is_either_deferred_or_whole(s))
+		return false;
 	want = sizeof(*s) + s->kern_cnt * sizeof(uint64_t) + s->user_cnt * sizeof(struct vp_frame);
 	return size == want;
+}
+
+static bool is_whole_user_stack(const struct vp_rec_user_stack *r, size_t size)
+{
+	if (size < sizeof(*r) || r->user_cnt > VP_MAX_USER_FRAMES)
+		return false;
+	if (r->user_end == 0 || r->user_end >= VP_END_CNT)
+		return false;
+	return size == sizeof(*r) + r->user_cnt * sizeof(struct vp_frame);
 }
 
 static bool is_whole_mmap2(const struct vp_rec_mmap2 *r, size_t size)
@@ -150,6 +169,13 @@ static int decode_sample(struct vp_decoder *d, const struct vp_rec_sample *s)
 	return d->ops->sample ? d->ops->sample(d->ctx, s, kern, user) : 0;
 }
 
+static int decode_user_stack(struct vp_decoder *d, const struct vp_rec_user_stack *r)
+{
+	const struct vp_frame *user = (const struct vp_frame *)(r + 1);
+
+	return d->ops->user_stack ? d->ops->user_stack(d->ctx, r, user) : 0;
+}
+
 static int count(uint64_t *counter)
 {
 	(*counter)++;
@@ -185,6 +211,10 @@ int vp_decode(struct vp_decoder *d, const void *data, size_t size)
 		if (!is_whole_sample(data, size))
 			return count(&d->bad_cnt);
 		return decode_sample(d, data);
+	case VP_REC_USER_STACK:
+		if (!is_whole_user_stack(data, size))
+			return count(&d->bad_cnt);
+		return decode_user_stack(d, data);
 	case VP_REC_EXEC:
 		return decode_exec(d, data, size);
 	case VP_REC_FORK:

@@ -502,6 +502,10 @@ struct bpf_task_work {
 	__u64 __opaque;
 };
 
+struct bpf_map {
+	u32 id;
+};
+
 struct list_head {
 	struct list_head *next;
 	struct list_head *prev;

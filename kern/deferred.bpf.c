@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The sampler of deferred mode (bpf_task_work, 6.18): the interrupt sends the kernel stack and has
+ * the user stack taken by the task itself, on its way back to user mode. There every unknown PC can
+ * be asked for and memory may be faulted in. The user stack follows the sample as a record of its
+ * own: one for all samples between two returns to user mode.
+ */
+#define VP_UNWIND_IN_TASK
+#include "vp_sample.bpf.h"
+#include "vp_unwind.bpf.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+/* Elements of stack_bufs. */
+const volatile __u32 vp_stack_bufs = 1;
+
+/*
+ * A thread's stack that is to be taken. Written by the interrupt alone, which on one thread is
+ * never nested; `work` belongs to the kernel.
+ */
+struct vp_deferral {
+	struct bpf_task_work work;
+	__u64 cookie; /* of the samples that wait: when the first was taken */
+};
+
+/* Key: tid in the initial namespace. Entries leave at the thread's exit. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 131072);
+	__type(key, __u32);
+	__type(value, struct vp_deferral);
+} deferrals SEC(".maps");
+
+/*
+ * Stacks being made in task context, `taken` by compare-and-swap: that context can be preempted, and
+ * sleeps while a page is read. Sized by the loader.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct vp_stack_buf);
+} stack_bufs SEC(".maps");
+
+#define VP_TAKE_TRIES 16
+
+static __always_inline struct vp_stack_buf *vp_take_stack_buf(void)
+{
+	__u32 first = bpf_get_smp_processor_id() * 2;
+	struct vp_stack_buf *b;
+
+	for (__u32 i = 0; i < VP_TAKE_TRIES; i++) {
+		__u32 which = (first + i) % vp_stack_bufs;
+
+		b = bpf_map_lookup_elem(&stack_bufs, &which);
+		if (b && __sync_val_compare_and_swap(&b->taken, 0, 1) == 0)
+			return b;
+	}
+	vp_count(VP_CNT_DEFER_FAILED);
+	return NULL;
+}
+
+static long vp_deferred_step(__u32 i, void *data)
+{
+	return vp_step(data, true);
+}
+
+/* The registers that the task goes back to user mode with. */
+static __always_inline bool vp_return_regs(struct vp_stack_buf *b, struct task_struct *task)
+{
+	struct pt_regs *regs;
+
+	if (!vp_has_user_side(task))
+		return false;
+	regs = (void *)bpf_task_pt_regs(task);
+	if (!vp_cs_is_user(regs->cs))
+		return false;
+	vp_copy_regs(b->reg, regs);
+	b->pc = regs->ip;
+	b->word = vp_cs_word(regs->cs);
+	return true;
+}
+
+static __always_inline void vp_send_user_stack(struct vp_stack_buf *b, struct task_struct *task,
+					       __u64 cookie)
+{
+	__u32 size = sizeof(b->user) + b->frame_off;
+
+	if (size > sizeof(b->user) + sizeof(b->tail))
+		size = sizeof(b->user) + sizeof(b->tail);
+	vp_fill_hdr(&b->user.hdr, VP_REC_USER_STACK, size);
+	vp_fill_proc_id(&b->user.proc, task);
+	b->user.tid = vp_tid(task);
+	b->user.user_cnt = b->cnt;
+	b->user.user_end = b->end;
+	b->user.cookie = cookie;
+	vp_count_n(VP_CNT_FRAMES, b->cnt);
+	if (bpf_ringbuf_output(&rb, &b->user, size, vp_wakeup_flag()))
+		vp_count(VP_CNT_LOST_USER_STACK);
+}
+
+/*
+ * In the task, on its way to user mode: sleepable. Mappings found are dated by the first sample
+ * that waits, which they must not be later than. A task that died has no memory any more, and
+ * sends nothing.
+ */
+static int vp_take_user_stack(struct bpf_map *map, void *key, void *value)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct vp_deferral *d = value;
+	struct vp_unwind u = {.task = task};
+
+	u.buf = vp_take_stack_buf();
+	if (!u.buf)
+		return 0;
+	if (vp_return_regs(u.buf, task)) {
+		u.buf->ts_ns = d->cookie;
+		u.buf->frame_off = 0;
+		vp_unwind_user(&u, vp_deferred_step, true);
+		vp_send_user_stack(u.buf, task, d->cookie);
+	}
+	__sync_lock_test_and_set(&u.buf->taken, 0);
+	return 0;
+}
+
+static __always_inline struct vp_deferral *vp_get_deferral(struct task_struct *task)
+{
+	static const struct vp_deferral none;
+	__u32 tid = task->pid;
+	struct vp_deferral *d = bpf_map_lookup_elem(&deferrals, &tid);
+
+	if (d)
+		return d;
+	bpf_map_update_elem(&deferrals, &tid, &none, BPF_NOEXIST);
+	return bpf_map_lookup_elem(&deferrals, &tid);
+}
+
+/*
+ * -EBUSY: the stack is already on its way, for an earlier sample of the same stay in the kernel. An
+ * interrupt while it is being taken gets that one, too: it is the same stack.
+ */
+static __always_inline void vp_defer(struct vp_rec_sample *rec, struct task_struct *task)
+{
+	struct vp_deferral *d = vp_get_deferral(task);
+	int err = -E2BIG;
+
+	if (d) {
+		err = vp_schedule_in_task(task, &d->work, &deferrals, vp_take_user_stack);
+		if (!err)
+			d->cookie = rec->hdr.ts_ns;
+	}
+	if (err && err != -EBUSY) {
+		rec->user_end = VP_END_EXITED;
+		vp_count(VP_CNT_DEFER_FAILED);
+		return;
+	}
+	rec->hdr.flags |= VP_SAMPLE_F_DEFERRED;
+	rec->cookie = d->cookie;
+}
+
+/*
+ * Hook: a perf event on each CPU, in hardirq (cpu-clock) or NMI (hardware), IRQs off. Sends one
+ * VP_REC_SAMPLE with the current task's kernel stack and schedules its user stack. Bound: 127 kernel
+ * frames. Ring full: the sample is lost and counted.
+ */
+SEC("perf_event")
+int vp_sample_deferred(struct bpf_perf_event_data *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct vp_stack_buf *b = vp_start_sample(task, ctx);
+
+	if (!b)
+		return 0;
+	if (vp_has_user_side(task))
+		vp_defer(&b->sample, task);
+	vp_send_sample(b);
+	return 0;
+}
+
+/* Hook: in the exiting thread; process context. Frees what it had; a stack not taken is cancelled. */
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(vp_forget_deferral, struct task_struct *p)
+{
+	__u32 tid = bpf_get_current_task_btf()->pid;
+
+	bpf_map_delete_elem(&deferrals, &tid);
+	return 0;
+}
