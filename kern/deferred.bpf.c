@@ -15,12 +15,15 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 const volatile __u32 vp_stack_bufs = 1;
 
 /*
- * A thread's stack that is to be taken. Written by the interrupt alone, which on one thread is
- * never nested; `work` belongs to the kernel.
+ * A thread's stack that is to be taken. The cookie is written by the interrupt, when nothing is
+ * pending; missing and last by the program that takes the stack. `work` belongs to the kernel.
  */
 struct vp_deferral {
 	struct bpf_task_work work;
-	__u64 cookie; /* of the samples that wait: when the first was taken */
+	__u64 cookie;  /* of the samples that wait: when the first was taken */
+	__u64 missing; /* where memory was brought in last; 0: nowhere yet */
+	__u32 last;    /* the next attempt's stack is taken as it is */
+	__u32 reserved;
 };
 
 /* Key: tid in the initial namespace. Entries leave at the thread's exit. */
@@ -33,8 +36,8 @@ struct {
 } deferrals SEC(".maps");
 
 /*
- * Stacks being made in task context, `taken` by compare-and-swap: that context can be preempted, and
- * sleeps while a page is read. Sized by the loader.
+ * Stacks being made in task context, `taken` by compare-and-swap: that context can be preempted.
+ * Sized by the loader.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -44,6 +47,7 @@ struct {
 } stack_bufs SEC(".maps");
 
 #define VP_TAKE_TRIES 16
+#define VP_ATTEMPTS   32 /* pages of one stack that are brought in */
 
 static __always_inline struct vp_stack_buf *vp_take_stack_buf(void)
 {
@@ -100,6 +104,50 @@ static __always_inline void vp_send_user_stack(struct vp_stack_buf *b, struct ta
 		vp_count(VP_CNT_LOST_USER_STACK);
 }
 
+/* What vp_attempt gets. The rest is in the map: on the stack the verifier would follow it. */
+struct vp_attempt {
+	struct task_struct *task;
+	struct vp_deferral *d;
+};
+
+/* Has the page at addr brought in. False: there is none. Sleeps. */
+static __always_inline bool vp_bring_in(__u64 addr)
+{
+	__u8 byte;
+
+	return bpf_copy_from_user(&byte, sizeof(byte), (void *)addr) == 0;
+}
+
+/*
+ * Makes the stack and sends it; 0 to try again: memory was missing that is there now. Nothing is
+ * held meanwhile: the target decides how long a page takes (userfaultfd, FUSE).
+ */
+static long vp_attempt(__u32 i, void *data)
+{
+	struct vp_attempt *a = data;
+	struct vp_deferral *d = a->d;
+	struct vp_unwind u = {.task = a->task};
+	__u64 missing = 0;
+
+	u.buf = vp_take_stack_buf();
+	if (!u.buf)
+		return 1;
+	if (vp_return_regs(u.buf, a->task)) {
+		u.buf->ts_ns = d->cookie;
+		u.buf->frame_off = 0;
+		vp_unwind_user(&u, vp_deferred_step, true);
+		missing = u.buf->missing;
+		if (!missing || d->last)
+			vp_send_user_stack(u.buf, a->task, d->cookie);
+	}
+	__sync_lock_test_and_set(&u.buf->taken, 0);
+	if (!missing || d->last)
+		return 1;
+	d->last = i + 2 >= VP_ATTEMPTS || missing == d->missing || !vp_bring_in(missing);
+	d->missing = missing;
+	return 0;
+}
+
 /*
  * In the task, on its way to user mode: sleepable. Mappings found are dated by the first sample
  * that waits, which they must not be later than. A task that died has no memory any more, and
@@ -107,20 +155,12 @@ static __always_inline void vp_send_user_stack(struct vp_stack_buf *b, struct ta
  */
 static int vp_take_user_stack(struct bpf_map *map, void *key, void *value)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
 	struct vp_deferral *d = value;
-	struct vp_unwind u = {.task = task};
+	struct vp_attempt a = {.task = bpf_get_current_task_btf(), .d = d};
 
-	u.buf = vp_take_stack_buf();
-	if (!u.buf)
-		return 0;
-	if (vp_return_regs(u.buf, task)) {
-		u.buf->ts_ns = d->cookie;
-		u.buf->frame_off = 0;
-		vp_unwind_user(&u, vp_deferred_step, true);
-		vp_send_user_stack(u.buf, task, d->cookie);
-	}
-	__sync_lock_test_and_set(&u.buf->taken, 0);
+	d->missing = 0;
+	d->last = 0;
+	bpf_loop(VP_ATTEMPTS, vp_attempt, &a, 0);
 	return 0;
 }
 

@@ -25,6 +25,7 @@ struct vp_stack_buf {
 	__u64 ts_ns;	  /* of the sample: a mapping's record must not be later */
 	__u64 pc;	  /* of the frame that was pushed last */
 	__u64 sp;
+	__u64 missing;	   /* the address that could not be read, which ended the stack; else 0 */
 	__u32 regs_known;  /* bit n: what register n holds in that frame is known … */
 	__u32 regs_in_mem; /* … and lies at the address reg[n] */
 	__u64 reg[VP_REG_CNT];

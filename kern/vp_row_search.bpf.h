@@ -11,12 +11,14 @@
 
 /*
  * Steps of a binary search for the last key that is not above `key`: index in [0, 255]. Without
- * the asm clang makes branches of it, and the verifier follows each of 2^8 ways.
+ * the asm clang makes branches of it, and the verifier follows each of 2^8 ways. Without the
+ * barrier it adds by |, of which 6.1's verifier knows no bounds.
  */
 #define vp_search_step(keys, key, i, half)                                                         \
 	do {                                                                                       \
 		__u64 diff_ = (__u64)(keys)[(i) + (half)] - (key)-1;                               \
 		asm volatile("%0 s>>= 63" : "+r"(diff_));                                          \
+		barrier_var(i);                                                                    \
 		(i) += diff_ & (half);                                                             \
 	} while (0)
 

@@ -12,25 +12,25 @@
 const volatile __u32 vp_call_graph = VP_CALL_GRAPH_AUTO;
 
 /*
- * User memory. In task context a page that is not there is faulted in: inline mode cannot, and
- * its stack ends.
+ * User memory. A page that is not there is not brought in here: the deferred program does that
+ * between two attempts, when it holds nothing that others wait for.
  */
-static __always_inline long vp_read_user(void *to, __u32 size, __u64 addr, bool deferred)
+static __always_inline long vp_read_user(struct vp_stack_buf *b, void *to, __u32 size, __u64 addr)
 {
 	long err = bpf_probe_read_user(to, size, (void *)addr);
 
-	if (err && deferred)
-		err = bpf_copy_from_user(to, size, (void *)addr);
+	if (err)
+		b->missing = addr;
 	return err;
 }
 
-static __always_inline long vp_read_word(__u64 *to, __u64 addr, bool deferred)
+static __always_inline long vp_read_word(struct vp_stack_buf *b, __u64 *to, __u64 addr)
 {
-	return vp_read_user(to, sizeof(*to), addr, deferred);
+	return vp_read_user(b, to, sizeof(*to), addr);
 }
 
 /* What register n held in the frame; one that was saved is read when it is needed. */
-static __always_inline bool vp_get_reg(struct vp_stack_buf *b, __u32 n, __u64 *value, bool deferred)
+static __always_inline bool vp_get_reg(struct vp_stack_buf *b, __u32 n, __u64 *value)
 {
 	__u32 bit = 1U << (n & 31);
 
@@ -41,7 +41,7 @@ static __always_inline bool vp_get_reg(struct vp_stack_buf *b, __u32 n, __u64 *v
 	if (n >= VP_REG_CNT || !(b->regs_known & bit))
 		return false;
 	if (b->regs_in_mem & bit) {
-		if (vp_read_word(value, b->reg[n], deferred))
+		if (vp_read_word(b, value, b->reg[n]))
 			return false;
 		b->reg[n] = *value;
 		b->regs_in_mem &= ~bit;
@@ -98,15 +98,14 @@ static __always_inline long vp_arrive(struct vp_unwind *u, __u64 sp, __u64 pc, _
 }
 
 /* {saved frame pointer, return address} at fp, for both widths. */
-static __always_inline long vp_read_frame(const struct vp_stack_buf *b, __u64 fp, __u64 next[2],
-					  bool deferred)
+static __always_inline long vp_read_frame(struct vp_stack_buf *b, __u64 fp, __u64 next[2])
 {
 	__u32 narrow[2];
 	long err;
 
 	if (b->word == 8)
-		return vp_read_user(next, 16, fp, deferred);
-	err = vp_read_user(narrow, sizeof(narrow), fp, deferred);
+		return vp_read_user(b, next, 16, fp);
+	err = vp_read_user(b, narrow, sizeof(narrow), fp);
 	next[0] = narrow[0];
 	next[1] = narrow[1];
 	return err;
@@ -122,7 +121,7 @@ static __always_inline long vp_step_fp(struct vp_unwind *u, bool fallback, bool 
 	__u64 fp, next[2];
 	__u32 word = b->word;
 
-	if (!vp_get_reg(b, VP_REG_FP, &fp, deferred))
+	if (!vp_get_reg(b, VP_REG_FP, &fp))
 		return vp_end(b, VP_END_NO_ROW);
 	if (fp == 0)
 		return vp_end(b, VP_END_BOTTOM);
@@ -130,17 +129,25 @@ static __always_inline long vp_step_fp(struct vp_unwind *u, bool fallback, bool 
 		return vp_end(b, VP_END_NO_ROW);
 	if (fp < b->sp || (fp & (word - 1)))
 		return vp_end(b, fallback ? VP_END_NO_ROW : VP_END_BAD_FP);
-	if (vp_read_frame(b, fp, next, deferred))
+	if (vp_read_frame(b, fp, next))
 		return vp_end(b, fallback ? VP_END_NO_ROW : VP_END_BAD_MEMORY);
 	/* What the others held in the caller, nobody says. */
 	b->regs_known = 0;
 	vp_set_reg(b, VP_REG_FP, next[0]);
-	return vp_arrive(u, fp + 2 * word, next[1], VP_FRAME_F_FP, deferred);
+	if (!vp_arrive(u, fp + 2 * word, next[1], VP_FRAME_F_FP, deferred))
+		return 0;
+	/* Tried in vain: what it found is no code, so no frame. */
+	if (fallback && b->end == VP_END_UNKNOWN_PC) {
+		b->frame_off -= sizeof(struct vp_frame);
+		b->cnt--;
+		b->end = VP_END_NO_ROW;
+	}
+	return 1;
 }
 
 /* The CFA by a rule. False: the register's value is not known, or not readable. */
 static __always_inline bool vp_find_cfa(struct vp_stack_buf *b, const struct vp_rule *rule,
-					__u64 base, __u64 *cfa, bool deferred)
+					__u64 base, __u64 *cfa)
 {
 	*cfa = base + (__s64)rule->cfa_off;
 	switch (rule->cfa) {
@@ -149,7 +156,7 @@ static __always_inline bool vp_find_cfa(struct vp_stack_buf *b, const struct vp_
 			*cfa += 8;
 		return true;
 	case VP_CFA_DEREF:
-		if (vp_read_word(cfa, *cfa, deferred))
+		if (vp_read_word(b, cfa, *cfa))
 			return false;
 		*cfa += (__s64)rule->cfa_add;
 		return true;
@@ -160,15 +167,15 @@ static __always_inline bool vp_find_cfa(struct vp_stack_buf *b, const struct vp_
 
 /* Most frames: the return address right below the CFA and, if it was saved, rbp below that. */
 static __always_inline long vp_read_plain_ra(struct vp_stack_buf *b, const struct vp_rule *rule,
-					     __u64 cfa, __u64 *ra, bool deferred)
+					     __u64 cfa, __u64 *ra)
 {
 	__u64 pair[2];
 
 	if (rule->saved[VP_SAVED_FP] != -2) {
 		vp_restore(b, VP_REG_FP, rule->saved[VP_SAVED_FP], cfa);
-		return vp_read_word(ra, cfa - 8, deferred);
+		return vp_read_word(b, ra, cfa - 8);
 	}
-	if (vp_read_user(pair, sizeof(pair), cfa - 16, deferred))
+	if (vp_read_user(b, pair, sizeof(pair), cfa - 16))
 		return -1;
 	vp_set_reg(b, VP_REG_FP, pair[0]);
 	*ra = pair[1];
@@ -177,14 +184,14 @@ static __always_inline long vp_read_plain_ra(struct vp_stack_buf *b, const struc
 
 /* Anything else. Before any register is restored: the address may be in one. */
 static __always_inline long vp_read_odd_ra(struct vp_stack_buf *b, const struct vp_rule *rule,
-					   __u64 base, __u64 cfa, __u64 *ra, bool deferred)
+					   __u64 base, __u64 cfa, __u64 *ra)
 {
 	__u64 from = rule->flags & VP_RULE_F_RA_BASE ? base : cfa;
 
 	if (rule->flags & VP_RULE_F_RA_REG) {
-		if (!vp_get_reg(b, rule->ra_reg, ra, deferred))
+		if (!vp_get_reg(b, rule->ra_reg, ra))
 			return -1;
-	} else if (vp_read_word(ra, from + (__s64)rule->saved[VP_SAVED_RA] * 8, deferred)) {
+	} else if (vp_read_word(b, ra, from + (__s64)rule->saved[VP_SAVED_RA] * 8)) {
 		return -1;
 	}
 	from = rule->flags & VP_RULE_F_SAVED_BASE ? base : cfa;
@@ -214,17 +221,17 @@ static __always_inline long vp_step_rule(struct vp_unwind *u, const struct vp_ru
 	__u16 flags = 0;
 	long err;
 
-	if (!vp_get_reg(b, rule->reg, &base, deferred))
+	if (!vp_get_reg(b, rule->reg, &base))
 		return vp_end(b, VP_END_NO_ROW);
-	if (!vp_find_cfa(b, rule, base, &cfa, deferred))
+	if (!vp_find_cfa(b, rule, base, &cfa))
 		return vp_end(b, VP_END_BAD_MEMORY);
 	if (rule->cfa != VP_CFA_DEREF && cfa <= b->sp &&
 	    !(rule->flags & VP_RULE_F_RA_REG && cfa == b->sp))
 		return vp_end(b, VP_END_BAD_FP);
 	if (!rule->flags && rule->saved[VP_SAVED_RA] == -1)
-		err = vp_read_plain_ra(b, rule, cfa, &ra, deferred);
+		err = vp_read_plain_ra(b, rule, cfa, &ra);
 	else
-		err = vp_read_odd_ra(b, rule, base, cfa, &ra, deferred);
+		err = vp_read_odd_ra(b, rule, base, cfa, &ra);
 	if (err)
 		return vp_end(b, VP_END_BAD_MEMORY);
 	vp_restore_others(b, rule, rule->flags & VP_RULE_F_SAVED_BASE ? base : cfa);
@@ -235,12 +242,11 @@ static __always_inline long vp_step_rule(struct vp_unwind *u, const struct vp_ru
 }
 
 /* Code that a signal handler returns to has a rule, whoever wrote it. */
-static __always_inline void vp_look_for_sigreturn(struct vp_stack_buf *b, struct vp_rule *rule,
-						  bool deferred)
+static __always_inline void vp_look_for_sigreturn(struct vp_stack_buf *b, struct vp_rule *rule)
 {
 	__u8 code[VP_SIGRETURN_BYTES];
 
-	if (!vp_read_user(code, sizeof(code), b->pc, deferred) && vp_is_sigreturn(code))
+	if (!vp_read_user(b, code, sizeof(code), b->pc) && vp_is_sigreturn(code))
 		vp_sigreturn_rule(rule);
 }
 
@@ -248,8 +254,7 @@ static __always_inline void vp_look_for_sigreturn(struct vp_stack_buf *b, struct
  * The rule for the frame that was pushed last; NULL: for what is not in a file. It is kept in the
  * cache unless it may be another one soon: the file's rows are on their way.
  */
-static __always_inline struct vp_rule *vp_rule_of(struct vp_unwind *u, struct vp_frame *f,
-						  bool deferred)
+static __always_inline struct vp_rule *vp_rule_of(struct vp_unwind *u, struct vp_frame *f)
 {
 	__u64 offset = f->flags & VP_FRAME_F_LEAF ? f->offset : f->offset - 1;
 	struct vp_stack_buf *b = u->buf;
@@ -269,7 +274,7 @@ static __always_inline struct vp_rule *vp_rule_of(struct vp_unwind *u, struct vp
 	if (state == VP_ROW_FILE_UNKNOWN)
 		f->flags |= VP_FRAME_F_NO_ROWS;
 	if (c->rule.cfa == VP_CFA_NONE)
-		vp_look_for_sigreturn(b, &c->rule, deferred);
+		vp_look_for_sigreturn(b, &c->rule);
 	c->offset = state == VP_ROW_FILE_UNKNOWN ? 0 : offset;
 	c->file_id = file_id;
 	return &c->rule;
@@ -284,7 +289,7 @@ static __always_inline long vp_step(struct vp_unwind *u, bool deferred)
 	if (!f)
 		return vp_end(u->buf, VP_END_DEPTH);
 	if (u->buf->word == 8)
-		rule = vp_rule_of(u, f, deferred);
+		rule = vp_rule_of(u, f);
 	if (!rule || rule->cfa == VP_CFA_NONE)
 		return vp_step_fp(u, vp_call_graph != VP_CALL_GRAPH_FP, deferred);
 	if (rule->cfa == VP_CFA_END)
@@ -310,6 +315,7 @@ static __always_inline void vp_unwind_user(struct vp_unwind *u, long (*step)(__u
 	b->first_off = b->frame_off;
 	b->cnt = 0;
 	b->asked = 0;
+	b->missing = 0;
 	b->doubt_pc = 0;
 	b->hit_start = 0;
 	b->hit_end = 0;
