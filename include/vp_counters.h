@@ -26,6 +26,7 @@
 #define VP_CNT_KERN_STACK_FAILED 16 /* samples without a kernel stack: bpf_get_stack failed */
 #define VP_CNT_LOST_USER_STACK	 17 /* deferred user stacks lost: ring full */
 #define VP_CNT_DEFER_FAILED	 18 /* user stacks that could not be deferred: no room, or refused */
-#define VP_CNT_CNT		 19
+#define VP_CNT_TASK_NS		 19 /* deferred mode: time spent on user stacks in tasks */
+#define VP_CNT_CNT		 20
 
 #endif

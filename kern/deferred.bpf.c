@@ -157,10 +157,12 @@ static int vp_take_user_stack(struct bpf_map *map, void *key, void *value)
 {
 	struct vp_deferral *d = value;
 	struct vp_attempt a = {.task = bpf_get_current_task_btf(), .d = d};
+	__u64 start = bpf_ktime_get_ns();
 
 	d->missing = 0;
 	d->last = 0;
 	bpf_loop(VP_ATTEMPTS, vp_attempt, &a, 0);
+	vp_count_n(VP_CNT_TASK_NS, bpf_ktime_get_ns() - start);
 	return 0;
 }
 
@@ -182,9 +184,15 @@ static __always_inline struct vp_deferral *vp_get_deferral(struct task_struct *t
  */
 static __always_inline void vp_defer(struct vp_rec_sample *rec, struct task_struct *task)
 {
-	struct vp_deferral *d = vp_get_deferral(task);
+	struct vp_deferral *d;
 	int err = -E2BIG;
 
+	/* Since 6.16 memory outlives sched_process_exit; nobody comes back from there. */
+	if (task->flags & PF_EXITING) {
+		rec->user_end = VP_END_EXITED;
+		return;
+	}
+	d = vp_get_deferral(task);
 	if (d) {
 		err = vp_schedule_in_task(task, &d->work, &deferrals, vp_take_user_stack);
 		if (!err)

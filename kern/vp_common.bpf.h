@@ -22,6 +22,7 @@
 #define PF_KTHREAD     0x00200000
 #define PF_IO_WORKER   0x00000010
 #define PF_USER_WORKER 0x00004000 /* 6.4 */
+#define PF_EXITING     0x00000004
 #define MAX_ERRNO      4095
 
 #define PAGE_SHIFT 12

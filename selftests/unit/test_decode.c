@@ -15,7 +15,8 @@ static struct vp_mmap2 last_mmap2;
 static struct vp_rec_sample last_sample;
 static uint64_t last_kern[VP_MAX_KERN_FRAMES];
 static struct vp_frame last_user[VP_MAX_USER_FRAMES];
-static int mmap2_cnt, sample_cnt, fixed_cnt, answer;
+static struct vp_rec_user_stack last_stack;
+static int mmap2_cnt, sample_cnt, fixed_cnt, stack_cnt, answer;
 
 static int on_mmap2(void *ctx, const struct vp_mmap2 *m)
 {
@@ -68,6 +69,15 @@ static int on_inherit(void *ctx, const struct vp_rec_inherit *r)
 	return answer;
 }
 
+static int on_user_stack(void *ctx, const struct vp_rec_user_stack *r, const struct vp_frame *user)
+{
+	(void)ctx;
+	last_stack = *r;
+	memcpy(last_user, user, r->user_cnt * sizeof(*user));
+	stack_cnt++;
+	return answer;
+}
+
 static const struct vp_record_ops ops = {
 	.mmap2 = on_mmap2,
 	.sample = on_sample,
@@ -75,6 +85,7 @@ static const struct vp_record_ops ops = {
 	.fork = on_fork,
 	.exit = on_exit_rec,
 	.inherit = on_inherit,
+	.user_stack = on_user_stack,
 };
 
 static struct vp_decoder d = {.ops = &ops};
@@ -141,14 +152,38 @@ static size_t make_sample(uint16_t kern, uint16_t user)
 	return size;
 }
 
+static struct {
+	struct vp_rec_user_stack rec;
+	uint8_t tail[(VP_MAX_USER_FRAMES + 2) * sizeof(struct vp_frame)];
+} stack;
+
+static size_t make_user_stack(uint16_t user)
+{
+	size_t size = sizeof(stack.rec) + user * sizeof(struct vp_frame);
+
+	memset(&stack.rec, 0, sizeof(stack.rec));
+	memset(stack.tail, 0x5a, sizeof(stack.tail));
+	stack.rec.hdr.kind = VP_REC_USER_STACK;
+	stack.rec.hdr.size = (uint32_t)size;
+	stack.rec.user_cnt = user;
+	stack.rec.user_end = VP_END_BOTTOM;
+	stack.rec.cookie = 7;
+	return size;
+}
+
+static int calls_cnt(void)
+{
+	return mmap2_cnt + sample_cnt + fixed_cnt + stack_cnt;
+}
+
 static void expect_bad(const void *rec, size_t size)
 {
 	uint64_t before = d.bad_cnt;
-	int calls = mmap2_cnt + sample_cnt + fixed_cnt;
+	int calls = calls_cnt();
 
 	cr_expect(zero(int, decode_exactly(rec, size)));
 	cr_expect(eq(u64, d.bad_cnt, before + 1));
-	cr_expect(eq(int, mmap2_cnt + sample_cnt + fixed_cnt, calls));
+	cr_expect(eq(int, calls_cnt(), calls));
 }
 
 /* ---- headers and fixed records -------------------------------------------------------------- */
@@ -231,6 +266,7 @@ Test(decode, what_an_op_returns_is_passed_on)
 	answer = -ENOSPC;
 	cr_expect(eq(int, decode_exactly(&made, size), -ENOSPC));
 	cr_expect(eq(int, decode_exactly(&sample, make_sample(1, 1)), -ENOSPC));
+	cr_expect(eq(int, decode_exactly(&stack, make_user_stack(1)), -ENOSPC));
 	cr_expect(eq(int, decode_exactly(&r, sizeof(r)), -ENOSPC));
 }
 
@@ -243,6 +279,7 @@ Test(decode, ops_may_be_missing)
 	d.ops = &none;
 	cr_expect(zero(int, decode_exactly(&made, size)));
 	cr_expect(zero(int, decode_exactly(&sample, make_sample(2, 2))));
+	cr_expect(zero(int, decode_exactly(&stack, make_user_stack(2))));
 	cr_expect(zero(int, decode_exactly(&r, sizeof(r))));
 	cr_expect(zero(u64, d.bad_cnt + d.unknown_cnt));
 }
@@ -311,6 +348,85 @@ Test(decode, each_truncation_of_a_sample_is_bad)
 		sample.rec.hdr.size = (uint32_t)n;
 		expect_bad(&sample, n);
 	}
+}
+
+Test(decode, a_deferred_sample_has_a_cookie_and_no_user_frames)
+{
+	size_t size = make_sample(2, 0);
+
+	sample.rec.hdr.flags = VP_SAMPLE_F_DEFERRED | VP_SAMPLE_F_KERNEL_MODE;
+	sample.rec.cookie = UINT64_MAX;
+	cr_expect(zero(int, decode_exactly(&sample, size)));
+	cr_expect(eq(int, sample_cnt, 1));
+	cr_expect(eq(u64, last_sample.cookie, UINT64_MAX));
+
+	size = make_sample(2, 1);
+	sample.rec.hdr.flags = VP_SAMPLE_F_DEFERRED;
+	sample.rec.cookie = 7;
+	expect_bad(&sample, size);
+}
+
+Test(decode, a_cookie_in_a_sample_that_is_not_deferred_is_bad)
+{
+	size_t size = make_sample(2, 1);
+
+	sample.rec.cookie = 1;
+	expect_bad(&sample, size);
+	sample.rec.hdr.flags = (uint16_t)~VP_SAMPLE_F_DEFERRED;
+	expect_bad(&sample, size);
+}
+
+/* ---- user stacks ---------------------------------------------------------------------------- */
+
+Test(decode, a_user_stack_comes_as_it_is)
+{
+	const struct vp_frame user[2] = {{.pc = 1, .verdict = 1}, {.pc = 2, .verdict = 2}};
+	size_t size = make_user_stack(2);
+
+	memcpy(stack.tail, user, sizeof(user));
+	cr_expect(zero(int, decode_exactly(&stack, size)));
+	cr_assert(eq(int, stack_cnt, 1));
+	cr_expect(zero(int, memcmp(&last_stack, &stack.rec, sizeof(last_stack))));
+	cr_expect(zero(int, memcmp(last_user, user, sizeof(user))));
+}
+
+Test(decode, user_stacks_of_any_allowed_length_are_taken)
+{
+	cr_expect(zero(int, decode_exactly(&stack, make_user_stack(0))));
+	cr_expect(zero(int, decode_exactly(&stack, make_user_stack(VP_MAX_USER_FRAMES))));
+	cr_expect(eq(int, stack_cnt, 2));
+	expect_bad(&stack, make_user_stack(VP_MAX_USER_FRAMES + 1));
+}
+
+Test(decode, a_user_stack_whose_count_does_not_match_its_size_is_bad)
+{
+	size_t size = make_user_stack(3);
+
+	stack.rec.user_cnt = 2;
+	expect_bad(&stack, size);
+	stack.rec.user_cnt = 4;
+	expect_bad(&stack, size);
+	stack.rec.user_cnt = UINT16_MAX;
+	expect_bad(&stack, size);
+	stack.rec.user_cnt = 3;
+	for (size_t n = 0; n < size; n++) {
+		stack.rec.hdr.size = (uint32_t)n;
+		expect_bad(&stack, n);
+	}
+}
+
+Test(decode, a_user_stack_without_a_known_end_is_bad)
+{
+	size_t size = make_user_stack(1);
+
+	for (int end = 0; end <= UINT16_MAX; end++) {
+		stack.rec.user_end = (uint16_t)end;
+		if (end > 0 && end < VP_END_CNT)
+			cr_expect(zero(int, decode_exactly(&stack, size)));
+		else
+			expect_bad(&stack, size);
+	}
+	cr_expect(eq(int, stack_cnt, VP_END_CNT - 1));
 }
 
 /* ---- mappings ------------------------------------------------------------------------------- */
@@ -579,6 +695,19 @@ Test(decode, flipped_bits_of_samples_break_nothing)
 		cr_assert(zero(int, decode_exactly(&sample, size)));
 	}
 	cr_expect(gt(int, sample_cnt, 1000));
+	cr_expect(gt(u64, d.bad_cnt, 1000));
+}
+
+Test(decode, flipped_bits_of_user_stacks_break_nothing)
+{
+	srand48(5);
+	for (int i = 0; i < 60000; i++) {
+		size_t size = make_user_stack((uint16_t)(i % 7));
+
+		flip(&stack, size, 1 + i % 5);
+		cr_assert(zero(int, decode_exactly(&stack, size)));
+	}
+	cr_expect(gt(int, stack_cnt, 1000));
 	cr_expect(gt(u64, d.bad_cnt, 1000));
 }
 

@@ -48,6 +48,11 @@ struct sample {
 	uint64_t kern[];
 };
 
+/* Memory that waits for being used again as a thread or sample. */
+struct vp_joiner_block {
+	struct vp_joiner_block *next;
+};
+
 /* Threads whose tid, and threads whose tgid has this hash. */
 struct vp_joiner_bucket {
 	struct vp_list by_tid, by_tgid;
@@ -128,19 +133,19 @@ static size_t class_of(size_t size)
 /* Back to those that are used again. */
 static void put_block(struct vp_joiner *j, void *block, size_t size)
 {
-	void **unused = &j->unused[class_of(size)];
+	struct vp_joiner_block *b = block, **unused = &j->unused[class_of(size)];
 
-	memcpy(block, unused, sizeof(*unused));
-	*unused = block;
+	b->next = *unused;
+	*unused = b;
 }
 
 static void *take_unused(struct vp_joiner *j, size_t class)
 {
-	void *block = j->unused[class];
+	struct vp_joiner_block *b = j->unused[class];
 
-	if (block)
-		memcpy(&j->unused[class], block, sizeof(block));
-	return block;
+	if (b)
+		j->unused[class] = b->next;
+	return b;
 }
 
 static bool free_unused(struct vp_joiner *j)

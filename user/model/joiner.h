@@ -55,7 +55,7 @@ struct vp_joiner {
 	struct vp_list samples; /* that wait, the oldest first */
 	struct vp_list stacks;	/* threads with room for a user part, longest not seen first */
 	uint64_t now;		/* counts what is seen */
-	void *unused[VP_JOINER_CLASS_CNT];
+	struct vp_joiner_block *unused[VP_JOINER_CLASS_CNT]; /* by size */
 };
 
 /* ctx is the joiner. They return what the inner op did, or -ENOMEM. */
