@@ -54,7 +54,7 @@ WARN := -Wall -Wextra -Werror
 CFLAGS := -std=gnu11 -O2 -g -fno-omit-frame-pointer $(WARN)
 CPPFLAGS := -D_GNU_SOURCE $(INCLUDES)
 LDFLAGS :=
-LDLIBS := -lbpf -lelf -ldw -liberty -lz -lpthread -lm
+LDLIBS := -lbpf -lelf -ldw -liberty -lz -lzstd -lpthread -lm
 
 BPF_CFLAGS := -g -O2 -target bpf -mcpu=v3 -D__TARGET_ARCH_$(ARCH) -Ivmlinux/$(ARCH) -Iinclude -Ikern \
 	-Wall -Werror -Wno-missing-declarations
@@ -73,7 +73,7 @@ USER_SRC := $(filter-out user/main.c,$(wildcard user/*.c user/*/*.c user/*/*/*.c
 UNIT_SRC := $(wildcard selftests/unit/*.c)
 BPFTEST_SRC := $(wildcard selftests/bpf/*.c)
 # with a main of their own
-TOOL_SRC := selftests/lib/verifier_stats.c
+TOOL_SRC := selftests/lib/verifier_stats.c selftests/lib/compare_rows.c
 LIB_SRC := $(filter-out selftests/lib/main.c $(TOOL_SRC),$(wildcard selftests/lib/*.c))
 BENCH_SRC := $(wildcard selftests/bench/*.c)
 WORKLOAD_SRC := $(wildcard selftests/workloads/*.c selftests/workloads/*.cc selftests/workloads/*.S)
@@ -91,7 +91,11 @@ BPFTEST_OBJ := $(BPFTEST_SRC:%.c=$(B)/obj/%.o) $(LIB_OBJ) $(B)/obj/selftests/lib
 
 BENCH_OBJ := $(BENCH_SRC:%.c=$(B)/obj/%.o)
 BENCHES := $(BENCH_SRC:selftests/bench/%.c=$(B)/selftests/bench/%)
-WORKLOADS := $(addprefix $(B)/selftests/workloads/,$(notdir $(basename $(WORKLOAD_SRC))))
+# nofp.c and nofp_cc.cc in many builds: LANGUAGE.COMPILER.LEVEL.FORM, as c.clang.O3.spie
+NOFP := $(foreach cc,gcc clang,$(foreach level,O0 O2 O3,\
+	$(foreach form,pie exe sexe spie,c.$(cc).$(level).$(form)) cc.$(cc).$(level).pie)) \
+	cc.gcc.O2.sexe cc.clang.O2.sexe
+WORKLOADS := $(addprefix $(B)/selftests/workloads/,$(notdir $(basename $(WORKLOAD_SRC))) $(NOFP))
 TEST_BINS := $(if $(UNIT_SRC),$(B)/selftests/unit $(B)/selftests/unit-asan) \
 	$(if $(BPFTEST_SRC),$(B)/selftests/bpf)
 VMAPROF := $(if $(wildcard user/main.c),$(B)/vmaprof)
@@ -112,7 +116,7 @@ test-deps:
 lint-deps:
 	@.ci/deps build test lint
 
-tests: $(VMAPROF) $(TEST_BINS) $(WORKLOADS)
+tests: $(VMAPROF) $(TEST_BINS) $(WORKLOADS) $(B)/selftests/compare-rows
 
 # A second make, because what this one found out about tools precedes their installation.
 check: test-deps
@@ -258,6 +262,11 @@ $(B)/selftests/verifier-stats: $(B)/obj/selftests/lib/verifier_stats.o | $$(@D)/
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $< $(LDLIBS)
 
+$(B)/selftests/compare-rows: $(B)/obj/selftests/lib/compare_rows.o \
+		$(B)/obj/selftests/lib/rows_oracle.o $(B)/libvmaprof.a | $$(@D)/
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+
 $(B)/selftests/bench/%: $(B)/obj/selftests/bench/%.o $(B)/libvmaprof.a | $$(@D)/
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
@@ -280,6 +289,22 @@ $(B)/selftests/workloads/%: selftests/workloads/%.S $(B)/workload.flags | $$(@D)
 	$(call say,AS,$@)
 	$(Q)$(workload_flags); \
 		$(CC) -MMD -MP -MF $(@:$(B)/%=$(B)/obj/%.d) -MT $@ -o $@ $< $${flags:--g}
+
+nofp.c.gcc := $(CC) -D_GNU_SOURCE
+nofp.c.clang := $(CLANG) -D_GNU_SOURCE
+nofp.cc.gcc := $(CXX)
+nofp.cc.clang := $(CLANG)++
+nofp.pie := -fpie -pie
+nofp.exe := -fno-pie -no-pie
+nofp.sexe := -fno-pie -static
+nofp.spie := -fpie -static-pie
+nofp_word = $(word $(1),$(subst ., ,$(@F)))
+
+$(NOFP:%=$(B)/selftests/workloads/%): selftests/workloads/nofp$$(if $$(filter cc.%,$$(@F)),_cc.cc,.c) \
+		$(B)/workload.flags | $$(@D)/ $(B)/obj/selftests/workloads/
+	$(call say,NOFP,$@)
+	$(Q)$(nofp.$(call nofp_word,1).$(call nofp_word,2)) -Wall -MMD -MP -MF $(@:$(B)/%=$(B)/obj/%.d) \
+		-MT $@ -o $@ $< -$(call nofp_word,3) $(nofp.$(call nofp_word,4)) -g -fomit-frame-pointer -pthread
 
 # ---- what the compilers found out ------------------------------------------------------------
 

@@ -20,11 +20,12 @@ static const char help[] =
 	"\n"
 	"usage: vmaprof COMMAND [OPTION…]\n"
 	"\n"
-	"  record   sample programs or the whole machine into a flame graph, perf.data or folded "
+	"  record     sample programs or the whole machine into a flame graph, perf.data or folded "
 	"stacks\n"
-	"  maps     print the mappings of processes, as the kernel's iterator tells them\n"
-	"  find     resolve addresses of a process to files and offsets, in the kernel\n"
-	"  doctor   say what works on this kernel, what does not, and how to get it\n"
+	"  maps       print the mappings of processes, as the kernel's iterator tells them\n"
+	"  find       resolve addresses of a process to files and offsets, in the kernel\n"
+	"  doctor     say what works on this kernel, what does not, and how to get it\n"
+	"  show-rows  print how to unwind from each address of an ELF file\n"
 	"\n"
 	"vmaprof COMMAND --help tells more; vmaprof --version the version.\n"
 	"\n"
@@ -39,10 +40,8 @@ static const struct {
 	const char *name;
 	int (*run)(int argc, char **argv);
 } commands[] = {
-	{"record", cmd_record},
-	{"maps", cmd_maps},
-	{"find", cmd_find},
-	{"doctor", cmd_doctor},
+	{"record", cmd_record}, {"maps", cmd_maps},	      {"find", cmd_find},
+	{"doctor", cmd_doctor}, {"show-rows", cmd_show_rows},
 };
 
 static int is_any(const char *arg, const char *a, const char *b, const char *c)

@@ -41,6 +41,7 @@ int made_map(struct made *m, uint64_t start, uint64_t end, uint64_t pgoff, uint3
 	size_t padded = (strlen(name) + 8) & ~(size_t)7;
 
 	r.rec.hdr = (struct vp_rec_hdr){.kind = VP_REC_MMAP2,
+					.flags = m->map_flags,
 					.size = (uint32_t)(sizeof(r.rec) + padded),
 					.ts_ns = m->ts_ns};
 	r.rec.proc = m->proc;
@@ -91,7 +92,7 @@ static struct vp_frame *copy_frames(const struct vp_frame *user, size_t cnt)
 		abort();
 	for (size_t i = 0; i < cnt; i++) {
 		frames[i] = user[i];
-		frames[i].flags = i == 0 ? VP_FRAME_F_LEAF : VP_FRAME_F_FP;
+		frames[i].flags |= i == 0 ? VP_FRAME_F_LEAF : VP_FRAME_F_FP;
 	}
 	return frames;
 }

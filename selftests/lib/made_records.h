@@ -12,6 +12,7 @@ struct made {
 	struct vp_proc_id proc;
 	uint32_t tid; /* 0: the leader's */
 	uint64_t ts_ns;
+	uint16_t map_flags; /* VP_MMAP2_F_* */
 	const char *comm;
 };
 
@@ -28,14 +29,14 @@ int made_map(struct made *m, uint64_t start, uint64_t end, uint64_t pgoff, uint3
 struct vp_frame made_file_frame(uint32_t file_id, uint64_t pc, uint64_t offset);
 struct vp_frame made_frame(uint32_t verdict, uint64_t pc);
 
-/* The first frame is made the leaf. */
+/* The first frame is made the leaf, in addition to what flags they have. */
 int made_sample(struct made *m, const uint64_t *kern, size_t kern_cnt, const struct vp_frame *user,
 		size_t user_cnt, uint16_t end);
 
 /* A sample of kernel frames whose user part follows. */
 int made_deferred(struct made *m, const uint64_t *kern, size_t kern_cnt, uint64_t cookie);
 
-/* The first frame is made the leaf. */
+/* The first frame is made the leaf, in addition to what flags they have. */
 int made_user_stack(struct made *m, const struct vp_frame *user, size_t user_cnt, uint16_t end,
 		    uint64_t cookie);
 

@@ -13,6 +13,7 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 TestSuite(procinfo, .timeout = 30);
@@ -80,6 +81,37 @@ Test(procinfo, a_thread_names_its_process)
 	cr_assert(ne(int, tid, t.pid));
 	cr_expect(zero(int, vp_procinfo_check(tid, &info, NULL)));
 	cr_expect(eq(int, info.tgid, t.pid));
+	target_end(&t);
+}
+
+static void use_cpu(void *arg)
+{
+	struct timespec used;
+
+	(void)arg;
+	do
+		clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+	while (used.tv_sec == 0 && used.tv_nsec < 300000000);
+	target_tell(0);
+	target_pause();
+}
+
+Test(procinfo, tells_the_cpu_time_of_a_process)
+{
+	struct vp_procinfo info = {0};
+	const uint64_t hz = (uint64_t)sysconf(_SC_CLK_TCK);
+	struct target t;
+
+	target_start(&t, use_cpu, NULL);
+	target_hear(&t);
+	cr_assert(zero(int, vp_procinfo_read(t.pid, &info)));
+	cr_expect(ge(u64, info.cpu_ticks, hz / 5));
+	cr_expect(lt(u64, info.cpu_ticks, hz * 100));
+	target_end(&t);
+	target_start(&t, pause_under_a_name, (void *)"idle");
+	target_hear(&t);
+	cr_assert(zero(int, vp_procinfo_read(t.pid, &info)));
+	cr_expect(lt(u64, info.cpu_ticks, hz / 5));
 	target_end(&t);
 }
 

@@ -185,25 +185,159 @@ Test(recording, a_file_is_read_at_its_first_frame_and_never_again)
 	fixture_run(&x, "gcc -shared -o lib t.c");
 	path = fixture_path(&x, "lib");
 	cr_assert(zero(int, vp_symbolizer_new(&s, NULL)));
-	cr_assert(zero(int, vp_file_worker_start(&r.worker, s, &e)));
+	cr_assert(zero(int, vp_file_pool_start(&r.pool, s, NULL, &e)));
 	cr_assert(zero(int, made_map(&m, 0x1000, 0x9000, 0, 1, VP_VERDICT_FILE, path)));
-	vp_file_worker_wait(r.worker);
+	vp_file_pool_wait(r.pool);
 	vp_symbolizer_get_stats(s, &stats);
 	cr_expect(zero(u64, stats.file_cnt[VP_SYM_OK]), "read before there was a frame in it");
 
 	sample_at(0x10);
 	cr_expect(vp_files_get(&r.files, 1)->requested);
-	vp_file_worker_wait(r.worker);
+	vp_file_pool_wait(r.pool);
 	/* gone: whoever reads it again gets nothing */
 	fixture_remove(&x);
 	for (uint64_t i = 0; i < 100; i++)
 		sample_at(i);
-	vp_file_worker_wait(r.worker);
+	vp_file_pool_wait(r.pool);
 	vp_symbolizer_get_stats(s, &stats);
 	for (int i = 0; i < VP_SYM_REASON_CNT; i++)
 		read += stats.file_cnt[i];
 	cr_expect(eq(u64, read, 1));
 	cr_expect(eq(u64, stats.file_cnt[VP_SYM_OK], 1));
-	vp_file_worker_stop(r.worker);
+	vp_file_pool_stop(r.pool);
 	vp_symbolizer_free(s);
+}
+
+/* ---- unwind rows ---- */
+
+static size_t rows_cnt, symbols_cnt;
+static struct vp_mapped_file rows_file;
+
+static void note_rows(void *ctx, uint32_t file_id, const struct vp_mapped_file *f)
+{
+	(void)ctx;
+	(void)file_id;
+	rows_cnt++;
+	rows_file = *f;
+}
+
+static void note_symbols(void *ctx, uint32_t file_id, const struct vp_mapped_file *f)
+{
+	(void)ctx;
+	(void)file_id;
+	(void)f;
+	symbols_cnt++;
+}
+
+static uint64_t small(void *ctx, uint32_t file_id, const struct vp_mapped_file *f)
+{
+	(void)ctx;
+	(void)file_id;
+	(void)f;
+	return 1;
+}
+
+static void note_requests(void)
+{
+	const struct vp_file_work work = {
+		.rows = note_rows, .symbols = note_symbols, .size = small};
+	struct vp_err e;
+
+	cr_assert(zero(int, vp_file_pool_start_work(&r.pool, &work, 3, &e)));
+}
+
+static void expect_requests(size_t rows, size_t symbols)
+{
+	vp_file_pool_wait(r.pool);
+	cr_expect(eq(sz, rows_cnt, rows), "rows at %llu ms", (unsigned long long)m.ts_ns / 1000000);
+	cr_expect(eq(sz, symbols_cnt, symbols));
+}
+
+static void map_file(uint32_t file_id)
+{
+	const uint64_t start = 0x10000 * (uint64_t)file_id;
+
+	cr_assert(zero(
+		int, made_map(&m, start, start + 0x10000, 0, file_id, VP_VERDICT_FILE, "/lib/x")));
+}
+
+static void sample_without_rows(uint32_t file_id, uint64_t ms)
+{
+	struct vp_frame f = made_file_frame(file_id, 0x10000 * (uint64_t)file_id, 0);
+
+	m.ts_ns = ms * 1000000;
+	f.flags = VP_FRAME_F_NO_ROWS;
+	cr_assert(zero(int, made_sample(&m, NULL, 0, &f, 1, VP_END_BOTTOM)));
+}
+
+Test(recording, rows_are_asked_for_once_a_sample_or_exec_shows_the_file)
+{
+	note_requests();
+	m.map_flags = VP_MMAP2_F_FROM_WALK;
+	map_file(1);
+	expect_requests(0, 0);
+	m.map_flags = 0;
+	map_file(2);
+	expect_requests(1, 0);
+	cr_expect(eq(u32, rows_file.tgid, m.proc.tgid));
+	cr_expect(eq(u64, rows_file.start, 0x20000));
+	/* by whoever else maps it, not again; one that only the walk had seen, now */
+	m.proc.tgid++;
+	map_file(2);
+	expect_requests(1, 0);
+	map_file(1);
+	expect_requests(2, 0);
+	cr_expect(eq(u32, rows_file.tgid, m.proc.tgid));
+	cr_assert(zero(int, made_map(&m, 0x1000, 0x2000, 0, 0, VP_VERDICT_VDSO, "[vdso]")));
+	cr_assert(zero(int, made_map(&m, 0x3000, 0x4000, 0, 0, VP_VERDICT_ANON_EXEC, "//anon")));
+	expect_requests(2, 0);
+	vp_file_pool_stop(r.pool);
+}
+
+Test(recording, rows_are_asked_for_again_but_not_at_each_frame)
+{
+	note_requests();
+	m.ts_ns = 1000000000;
+	m.map_flags = VP_MMAP2_F_FROM_WALK;
+	map_file(1);
+	sample_without_rows(1, 1000);
+	expect_requests(1, 1);
+	sample_without_rows(1, 1001);
+	sample_without_rows(1, 1099);
+	expect_requests(1, 1);
+	sample_without_rows(1, 1100);
+	expect_requests(2, 1);
+	/* more seldom while that does not help */
+	sample_without_rows(1, 1299);
+	expect_requests(2, 1);
+	sample_without_rows(1, 1300);
+	expect_requests(3, 1);
+	for (uint64_t ms = 1301; ms < 101000; ms += 10)
+		sample_without_rows(1, ms);
+	vp_file_pool_wait(r.pool);
+	cr_expect(lt(sz, rows_cnt, 30));
+	cr_expect(gt(sz, rows_cnt, 15));
+	/* freed long after it was loaded: as if for the first time */
+	rows_cnt = 0;
+	sample_without_rows(1, 200000);
+	sample_without_rows(1, 200100);
+	expect_requests(2, 1);
+	/* a sample that was taken before, but came late */
+	sample_without_rows(1, 150000);
+	expect_requests(2, 1);
+	vp_file_pool_stop(r.pool);
+}
+
+Test(recording, frames_that_have_rows_or_no_file_ask_for_none)
+{
+	struct vp_frame f = made_frame(VP_VERDICT_VDSO, 0x7000);
+
+	note_requests();
+	m.map_flags = VP_MMAP2_F_FROM_WALK;
+	map_file(1);
+	f.flags = VP_FRAME_F_NO_ROWS;
+	cr_assert(zero(int, made_sample(&m, NULL, 0, &f, 1, VP_END_BOTTOM)));
+	sample_at(0x10);
+	expect_requests(0, 1);
+	vp_file_pool_stop(r.pool);
 }

@@ -7,6 +7,7 @@ int cmd_record(int argc, char **argv);
 int cmd_maps(int argc, char **argv);
 int cmd_find(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
+int cmd_show_rows(int argc, char **argv);
 
 /* Set by main: the build's version, and the whole command line, for the outputs' headers. */
 extern const char *vp_version;

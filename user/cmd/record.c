@@ -16,6 +16,7 @@
 #include "../util/terminal.h"
 #include "record_args.h"
 #include "record_perfdata.h"
+#include "record_rows.h"
 #include "record_wait.h"
 #include "run_meta.h"
 #include "summary.h"
@@ -36,6 +37,7 @@
 
 #define STACK_BYTES_MAX	 (256ULL << 20)
 #define JOINER_BYTES_MAX (64ULL << 20)
+#define ROWS_IDLE_NS	 (120ULL * 1000000000)
 
 enum format { FORMAT_FOLDED, FORMAT_HTML, FORMAT_PERFDATA };
 
@@ -47,7 +49,9 @@ struct run {
 	uint64_t out_bytes;
 	struct vp_symbolizer *symbolizer;
 	struct vp_perfdata *perfdata;
-	struct vp_file_worker *worker;
+	struct vp_row_store *rows; /* NULL: --call-graph fp */
+	struct vp_row_start row_start;
+	struct vp_file_pool *pool;
 	struct vp_recording recording;
 	struct vp_joiner joiner;
 	struct vp_decoder decoder;
@@ -140,10 +144,6 @@ static int open_user_side(struct run *r, struct vp_err *e)
 		return err;
 	if (vp_symbolizer_new(&r->symbolizer, NULL))
 		return vp_err_set(e, -ENOMEM, "out of memory");
-	err = vp_file_worker_start(&r->worker, r->symbolizer, e);
-	if (err)
-		return err;
-	r->recording.worker = r->worker;
 	r->recording.max_stack_bytes = STACK_BYTES_MAX;
 	r->joiner = (struct vp_joiner){
 		.inner = &vp_recording_ops,
@@ -185,6 +185,25 @@ static int open_kernel_side(struct run *r, struct vp_err *e)
 	r->meta.meta.perf_config = events->config;
 	r->meta.meta.freq_hz = (uint32_t)r->args.freq_hz;
 	return 0;
+}
+
+/* Needs the kernel side's maps, and must be there before its first record. */
+static int open_pool(struct run *r, struct vp_err *e)
+{
+	const struct vp_row_store_opts opts = {
+		.arrays_fd = vp_session_row_arrays_fd(r->session),
+		.files_fd = vp_session_row_files_fd(r->session),
+		.max_bytes = r->args.unwind_bytes,
+		.idle_ns = ROWS_IDLE_NS,
+	};
+	int err = 0;
+
+	if (r->args.call_graph != VP_CALL_GRAPH_FP)
+		err = vp_row_store_new(&r->rows, &opts, e);
+	if (!err)
+		err = vp_file_pool_start(&r->pool, r->symbolizer, r->rows, e);
+	r->recording.pool = r->pool;
+	return err;
 }
 
 /* Needs the event's name, so after the kernel side, but before its first record. */
@@ -304,6 +323,15 @@ static const char *call_graph_text(uint32_t call_graph)
 	}
 }
 
+static int load_first_rows(struct run *r, struct vp_err *e)
+{
+	const char *command = r->args.command ? r->args.command[0] : NULL;
+
+	if (!r->rows)
+		return 0;
+	return vp_record_first_rows(&r->recording, r->session, r->rows, command, &r->row_start, e);
+}
+
 static void print_start(const struct run *r, bool tracking)
 {
 	const struct vp_perf_events *ev = vp_session_events(r->session);
@@ -318,6 +346,10 @@ static void print_start(const struct run *r, bool tracking)
 		call_graph_text(r->args.call_graph),
 		vp_session_is_deferred(r->session) ? "in the task (deferred)"
 						   : "in the interrupt (inline)");
+	if (r->rows)
+		fprintf(stderr, "unwind rows of %zu files are there (%" PRIu64 " ms), %zu follow\n",
+			r->row_start.file_cnt - r->row_start.left_cnt,
+			r->row_start.took_ns / 1000000, r->row_start.left_cnt);
 	if (!tracking)
 		fputs("vmaprof: children are not followed and execs not seen: this kernel refuses "
 		      "tp_btf programs (see vmaprof doctor)\n",
@@ -336,6 +368,8 @@ static int start(struct run *r, struct vp_err *e)
 	err = prepare_command(r, tracking, e);
 	if (!err)
 		err = walk(r, e);
+	if (!err)
+		err = load_first_rows(r, e);
 	if (!err)
 		err = vp_session_start(r->session, e);
 	if (err)
@@ -435,7 +469,8 @@ static int stop(struct run *r, struct vp_err *e)
 	r->meta.meta.last_ns = r->recording.last_ns;
 	vp_session_counters(r->session, r->counters);
 	r->meta.meta.lost_cnt = vp_summary_lost(r->counters);
-	vp_file_worker_wait(r->worker);
+	vp_file_pool_end_rows(r->pool);
+	vp_file_pool_wait(r->pool);
 	if (err == -EIO && r->perfdata) {
 		vp_outfile_commit(r->out, &r->out_bytes, e);
 		r->out = NULL;
@@ -506,6 +541,7 @@ static void summarize(struct run *r)
 		.recording = &r->recording,
 		.joiner = &r->joiner,
 		.decoder = &r->decoder,
+		.rows = r->rows,
 		.counters = r->counters,
 		.output = r->args.output,
 		.output_bytes = r->out_bytes,
@@ -573,6 +609,8 @@ static int record(struct run *r, struct vp_err *e)
 	if (!err)
 		err = open_kernel_side(r, e);
 	if (!err)
+		err = open_pool(r, e);
+	if (!err)
 		err = open_perfdata(r, e);
 	if (!err)
 		err = start(r, e);
@@ -589,7 +627,8 @@ static void run_close(struct run *r)
 {
 	vp_child_abandon(&r->child);
 	vp_session_close(r->session);
-	vp_file_worker_stop(r->worker);
+	vp_file_pool_stop(r->pool);
+	vp_row_store_free(r->rows);
 	vp_perfdata_free(r->perfdata);
 	vp_outfile_abort(r->out);
 	vp_report_free(&r->built);

@@ -86,6 +86,66 @@ static void print_ends(FILE *f, const struct vp_summary *s)
 	fputc('\n', f);
 }
 
+/* Of files that should have had rows. That one has no .eh_frame is not worth a warning. */
+static void print_failed_file(void *ctx, const char *name, int result)
+{
+	FILE *f = ctx;
+
+	fputs("  ", f);
+	vp_print_safe(f, name);
+	fprintf(f, ": %s\n", vp_row_result_text(result));
+}
+
+struct first_failed {
+	char *name;
+	int result;
+	uint64_t cnt;
+};
+
+static void note_failed_file(void *ctx, const char *name, int result)
+{
+	struct first_failed *first = ctx;
+
+	if (result == VP_ROWS_NO_CFI || result == VP_ROWS_FOREIGN || first->cnt++ > 0)
+		return;
+	first->name = strdup(name);
+	first->result = result;
+}
+
+static void print_rows(FILE *f, const struct vp_summary *s)
+{
+	struct first_failed first = {0};
+	struct vp_row_store_stats st;
+
+	if (!s->rows)
+		return;
+	vp_row_store_get_stats(s->rows, &st);
+	if (s->verbose)
+		fprintf(f,
+			"unwind rows: %" PRIu64 " of %" PRIu64
+			" files, %.1f MB in the kernel; freed "
+			"%" PRIu64 " as idle, %" PRIu64 " to make room\n",
+			st.row_cnt, st.file_cnt[VP_ROWS_OK], (double)st.bytes / (1 << 20),
+			st.idle_cnt, st.evicted_cnt);
+	if (s->recording->fp_cnt)
+		fprintf(f, "found by frame pointer: %.1f %% of user frames\n",
+			percent(s->recording->fp_cnt, s->recording->frame_cnt));
+	print_loss(f, "user frames in files whose unwind rows were not there yet",
+		   s->recording->no_rows_cnt, s->recording->frame_cnt);
+	vp_row_store_each_failed(s->rows, note_failed_file, &first);
+	if (first.cnt) {
+		fprintf(f, "no unwind rows for %" PRIu64 " file%s: ", first.cnt,
+			first.cnt > 1 ? "s, such as" : "");
+		vp_print_safe(f, first.name ? first.name : "?");
+		fprintf(f, " (%s)\n", vp_row_result_text(first.result));
+	}
+	if (s->verbose)
+		vp_row_store_each_failed(s->rows, print_failed_file, f);
+	print_loss(f, "files found no room for unwind rows (raise --unwind-memory)", st.refused_cnt,
+		   0);
+	free(first.name);
+}
+
 /* What would give the module names. */
 static const char *nameless_hint(const struct vp_nameless *n)
 {
@@ -238,6 +298,7 @@ void vp_summary_print(FILE *f, const struct vp_summary *s)
 	print_counts(f, s);
 	print_losses(f, s);
 	print_ends(f, s);
+	print_rows(f, s);
 	print_nameless(f, s);
 	if (s->kernel_hidden)
 		fputs("kernel functions have no names: kernel.kptr_restrict hides them "

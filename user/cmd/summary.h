@@ -14,7 +14,8 @@ struct vp_summary {
 	const struct vp_recording *recording;
 	const struct vp_joiner *joiner;
 	const struct vp_decoder *decoder;
-	const uint64_t *counters; /* [VP_CNT_CNT] */
+	struct vp_row_store *rows; /* NULL: frame pointers alone */
+	const uint64_t *counters;  /* [VP_CNT_CNT] */
 	const char *output;
 	uint64_t output_bytes;
 	bool kernel_hidden;

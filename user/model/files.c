@@ -9,6 +9,9 @@
 /* The kernel side hands out ids from 1 up and stops at the size of its table, 65536. */
 #define FILE_ID_MAX (1U << 20)
 
+#define ROWS_WAIT_MIN_NS 100000000ULL
+#define ROWS_WAIT_MAX_NS 5000000000ULL
+
 static char *stripped_name(const struct vp_mmap2 *m)
 {
 	struct vp_mmap2 copy = *m;
@@ -41,6 +44,20 @@ int vp_files_add(struct vp_files *f, const struct vp_mmap2 *m)
 struct vp_file *vp_files_get(const struct vp_files *f, uint32_t file_id)
 {
 	return file_id < f->cnt && f->file[file_id].name ? &f->file[file_id] : NULL;
+}
+
+bool vp_file_ask_rows(struct vp_file *file, uint64_t ts_ns)
+{
+	uint64_t again_ns = file->rows_asked_ns + file->rows_wait_ns;
+
+	if (ts_ns < again_ns)
+		return false;
+	if (!file->rows_wait_ns || ts_ns - again_ns > file->rows_wait_ns)
+		file->rows_wait_ns = ROWS_WAIT_MIN_NS; /* the last time it did help */
+	else if (file->rows_wait_ns < ROWS_WAIT_MAX_NS)
+		file->rows_wait_ns *= 2;
+	file->rows_asked_ns = ts_ns;
+	return true;
 }
 
 struct vp_mapped_file vp_file_mapped(const struct vp_file *file, uint32_t tgid,

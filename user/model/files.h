@@ -12,6 +12,8 @@ struct vp_file {
 	char *name;		 /* without " (deleted)"; NULL: this id was not reported */
 	struct vp_rec_mmap2 rec; /* of the last mapping reported: identity, and where to open it */
 	bool requested;		 /* symbols were asked for */
+	uint64_t rows_asked_ns;	 /* when unwind rows were asked for last; 0: never */
+	uint64_t rows_wait_ns;	 /* so long from then on they are not again */
 };
 
 /* All zero is empty. */
@@ -25,6 +27,13 @@ int vp_files_add(struct vp_files *f, const struct vp_mmap2 *m);
 
 /* NULL if unknown. Borrowed until the next add. */
 struct vp_file *vp_files_get(const struct vp_files *f, uint32_t file_id);
+
+/*
+ * Whether unwind rows are to be asked for at ts_ns (CLOCK_MONOTONIC, not 0), which is then noted.
+ * A file is asked for again, for its process may have been gone before it could be opened, or
+ * its rows have been freed; but ever more seldom while that does not help, and not at each frame.
+ */
+bool vp_file_ask_rows(struct vp_file *file, uint64_t ts_ns);
 
 /*
  * How to open the file: through mapping x of process tgid, or, x being NULL, through the last

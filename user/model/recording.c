@@ -35,6 +35,24 @@ static int write_mmap2(struct vp_perfdata *w, const struct vp_mmap2 *m, uint64_t
 	return vp_perfdata_mmap2(w, &dated.rec);
 }
 
+/*
+ * What a sample or an exec has shown is going to be unwound through. What the walk shows may
+ * never run: see row_start.h.
+ */
+static int request_rows_of(struct vp_recording *r, const struct vp_mmap2 *m,
+			   const struct vp_xmap *x)
+{
+	struct vp_file *file = vp_files_get(&r->files, m->rec.file_id);
+	struct vp_mapped_file mapped;
+
+	if (!r->pool || !file || file->rows_asked_ns || m->rec.verdict != VP_VERDICT_FILE ||
+	    (m->rec.hdr.flags & VP_MMAP2_F_FROM_WALK))
+		return 0;
+	vp_file_ask_rows(file, m->rec.hdr.ts_ns);
+	mapped = vp_file_mapped(file, m->rec.proc.tgid, x);
+	return vp_file_pool_request(r->pool, VP_FILE_ROWS, m->rec.file_id, &mapped);
+}
+
 static int on_mmap2(void *ctx, const struct vp_mmap2 *m)
 {
 	struct vp_recording *r = ctx;
@@ -55,23 +73,35 @@ static int on_mmap2(void *ctx, const struct vp_mmap2 *m)
 	new = vp_process_add_xmap(proc, &x);
 	if (new <= 0)
 		return new;
-	if (vp_files_add(&r->files, m))
+	if (vp_files_add(&r->files, m) || request_rows_of(r, m, &x))
 		return -ENOMEM;
 	return r->perfdata ? write_mmap2(r->perfdata, m, first ? proc->first_ns : 0) : 0;
 }
 
-/* The first frame in a file has it read, through the process that is using it now. */
+/*
+ * The first frame in a file has its symbols read, through the process that is using it now; a
+ * frame that the kernel side had no rows for, its rows.
+ */
 static int request_file(struct vp_recording *r, const struct vp_process *proc,
-			const struct vp_frame *f)
+			const struct vp_frame *f, uint64_t ts_ns)
 {
 	struct vp_file *file = vp_files_get(&r->files, f->file_id);
 	struct vp_mapped_file m;
+	bool rows;
+	int err = 0;
 
-	if (!r->worker || !file || file->requested)
+	if (!r->pool || !file)
 		return 0;
-	file->requested = true;
+	rows = (f->flags & VP_FRAME_F_NO_ROWS) && vp_file_ask_rows(file, ts_ns);
+	if (!rows && file->requested)
+		return 0;
 	m = vp_file_mapped(file, proc->id.tgid, vp_process_find(proc, f->pc));
-	return vp_file_worker_request(r->worker, f->file_id, &m);
+	if (rows)
+		err = vp_file_pool_request(r->pool, VP_FILE_ROWS, f->file_id, &m);
+	if (!err && !file->requested)
+		err = vp_file_pool_request(r->pool, VP_FILE_SYMBOLS, f->file_id, &m);
+	file->requested = true;
+	return err;
 }
 
 static struct vp_at kernel_at(uint64_t addr, bool leaf)
@@ -105,6 +135,16 @@ static void note_sample(struct vp_recording *r, const struct vp_rec_sample *s)
 	atomic_fetch_add_explicit(&r->frame_cnt, s->user_cnt, memory_order_relaxed);
 }
 
+static void note_frame(struct vp_recording *r, const struct vp_frame *f)
+{
+	if (f->verdict == VP_VERDICT_BUSY)
+		atomic_fetch_add_explicit(&r->unresolved_cnt, 1, memory_order_relaxed);
+	if (f->flags & VP_FRAME_F_FP)
+		r->fp_cnt++;
+	if (f->flags & VP_FRAME_F_NO_ROWS)
+		r->no_rows_cnt++;
+}
+
 static int on_sample(void *ctx, const struct vp_rec_sample *s, const uint64_t *kern,
 		     const struct vp_frame *user)
 {
@@ -124,9 +164,8 @@ static int on_sample(void *ctx, const struct vp_rec_sample *s, const uint64_t *k
 		at[n] = kernel_at(kern[i], i == 0);
 	for (size_t i = 0; i < s->user_cnt; i++, n++) {
 		at[n] = user_at(&user[i]);
-		if (user[i].verdict == VP_VERDICT_BUSY)
-			atomic_fetch_add_explicit(&r->unresolved_cnt, 1, memory_order_relaxed);
-		err = request_file(r, &r->procs.proc[who.proc], &user[i]);
+		note_frame(r, &user[i]);
+		err = request_file(r, &r->procs.proc[who.proc], &user[i], s->hdr.ts_ns);
 		if (err)
 			return err;
 	}

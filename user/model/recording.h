@@ -9,7 +9,7 @@
 #include "../output/perfdata.h"
 #include "../util/strings.h"
 #include "decode.h"
-#include "file_worker.h"
+#include "file_pool.h"
 #include "files.h"
 #include "procs.h"
 #include "stacks.h"
@@ -21,13 +21,15 @@ struct vp_recording {
 	struct vp_files files;
 	struct vp_strings comms;
 	struct vp_stacks stacks;
-	struct vp_file_worker *worker; /* borrowed; NULL: no file is opened */
-	struct vp_perfdata *perfdata;  /* borrowed; NULL: not written */
+	struct vp_file_pool *pool;    /* borrowed; NULL: no file is opened */
+	struct vp_perfdata *perfdata; /* borrowed; NULL: not written */
 	uint64_t max_stack_bytes;
 
 	atomic_uint_fast64_t sample_cnt;     /* read by the progress line while it grows */
 	atomic_uint_fast64_t frame_cnt;	     /* user frames */
 	atomic_uint_fast64_t unresolved_cnt; /* … whose mapping was not known at the time */
+	uint64_t fp_cnt;		     /* user frames found by frame pointer */
+	uint64_t no_rows_cnt;		     /* user frames whose file had no rows yet */
 	uint64_t end_cnt[VP_END_CNT];	     /* user stacks by why they ended */
 	uint64_t kern_cut_cnt;		     /* kernel stacks that filled the room */
 	uint64_t stacks_full_cnt;	     /* samples not kept as a stack: memory limit */

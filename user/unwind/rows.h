@@ -6,6 +6,7 @@
 #include "../../include/vp_rows.h"
 
 #include <stddef.h>
+#include <stdint.h>
 
 /* Why a file has no rows. */
 enum vp_rows_reason {

@@ -24,6 +24,8 @@ static int read_file(const char *path, char *buf, size_t size)
 /* Fields of /proc/PID/stat behind the command, counted from the state (proc(5)). */
 #define FIELD_STATE   0
 #define FIELD_FLAGS   6
+#define FIELD_UTIME   11
+#define FIELD_STIME   12
 #define FIELD_THREADS 17
 #define FIELD_CNT     18
 
@@ -43,6 +45,8 @@ static int parse_stat(char *text, struct vp_procinfo *out)
 		if (!field[i])
 			return -EINVAL;
 	}
+	out->cpu_ticks =
+		strtoull(field[FIELD_UTIME], NULL, 10) + strtoull(field[FIELD_STIME], NULL, 10);
 	out->kernel_thread = strtoul(field[FIELD_FLAGS], NULL, 10) & PF_KTHREAD;
 	out->zombie =
 		strchr("ZX", field[FIELD_STATE][0]) && strtol(field[FIELD_THREADS], NULL, 10) <= 1;

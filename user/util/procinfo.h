@@ -6,12 +6,14 @@
 #include "err.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 struct vp_procinfo {
 	pid_t tgid; /* the process that PID belongs to */
 	bool kernel_thread;
-	bool zombie; /* dead as a whole: no thread of it is left */
+	bool zombie;	    /* dead as a whole: no thread of it is left */
+	uint64_t cpu_ticks; /* user and system time of all its threads, 1/sysconf(_SC_CLK_TCK) s */
 	char comm[64];
 };
 

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "cfi_inflate.h"
+#include "rows.h"
+
+#include <elf.h>
+#include <endian.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+#include <zstd.h>
+
+/* elf.h of older C libraries does not know it. */
+#ifndef ELFCOMPRESS_ZSTD
+#define ELFCOMPRESS_ZSTD 2
+#endif
+
+/* deflate makes 258 bytes of 2 bits at best; a claim beyond that is a lie. */
+#define ZLIB_MAX_RATIO 1032
+
+#define GNU_MAGIC "ZLIB"
+
+/* What a section says about itself. */
+struct packed {
+	uint32_t type; /* ELFCOMPRESS_* */
+	uint64_t size; /* unpacked */
+	const uint8_t *bytes;
+	size_t bytes_cnt;
+};
+
+static bool parse_gnu(const uint8_t *in, size_t size, struct packed *p)
+{
+	const size_t magic = sizeof(GNU_MAGIC) - 1, header = magic + sizeof(p->size);
+
+	if (size < header || memcmp(in, GNU_MAGIC, magic) != 0)
+		return false;
+	memcpy(&p->size, in + magic, sizeof(p->size));
+	p->size = be64toh(p->size);
+	p->type = ELFCOMPRESS_ZLIB;
+	p->bytes = in + header;
+	p->bytes_cnt = size - header;
+	return true;
+}
+
+static bool parse_elf(const uint8_t *in, size_t size, struct packed *p)
+{
+	Elf64_Chdr header;
+
+	if (size < sizeof(header))
+		return false;
+	memcpy(&header, in, sizeof(header));
+	p->size = header.ch_size;
+	p->type = header.ch_type;
+	p->bytes = in + sizeof(header);
+	p->bytes_cnt = size - sizeof(header);
+	return true;
+}
+
+/* The number of bytes that came out; 0: damaged. */
+static size_t unpack(const struct packed *p, uint8_t *out)
+{
+	uLongf cnt = p->size;
+
+	if (p->type == ELFCOMPRESS_ZSTD) {
+		size_t n = ZSTD_decompress(out, p->size, p->bytes, p->bytes_cnt);
+		return ZSTD_isError(n) ? 0 : n;
+	}
+	return uncompress(out, &cnt, p->bytes, p->bytes_cnt) == Z_OK ? cnt : 0;
+}
+
+int cfi_inflate(const uint8_t *in, size_t in_size, int gnu_style, size_t max, uint8_t **out,
+		size_t *out_size)
+{
+	struct packed p;
+
+	if (!(gnu_style ? parse_gnu(in, in_size, &p) : parse_elf(in, in_size, &p)))
+		return VP_ROWS_BAD_CFI;
+	if (p.type != ELFCOMPRESS_ZLIB && p.type != ELFCOMPRESS_ZSTD)
+		return VP_ROWS_BAD_CFI;
+	if (p.size > max)
+		return VP_ROWS_TOO_LARGE;
+	if (!p.size || (p.type == ELFCOMPRESS_ZLIB && p.size / ZLIB_MAX_RATIO > p.bytes_cnt))
+		return VP_ROWS_BAD_CFI;
+	*out = malloc(p.size);
+	if (!*out)
+		return -ENOMEM;
+	if (unpack(&p, *out) != p.size) {
+		free(*out);
+		*out = NULL;
+		return VP_ROWS_BAD_CFI;
+	}
+	*out_size = p.size;
+	return 0;
+}
