@@ -22,6 +22,7 @@
 
 #include "kernel/loader.h"
 #include "kernel/shared_maps.h"
+#include "model/file_pool.h"
 #include "symbolize/vdso_image.h"
 #include "unwind/row_store.h"
 #include "util/clock.h"
@@ -538,6 +539,39 @@ Test(row_store, a_file_over_the_limit_has_no_rows_and_drives_out_none)
 	cr_expect(not(vp_row_store_wants(env.store, 2)));
 	cr_expect(eq(u64, stats().bytes, one));
 	cr_expect(eq(u64, stats().refused_cnt, 1));
+}
+
+/* ---- by the pool ---------------------------------------------------------------------------- */
+
+Test(row_store, is_filled_by_a_pool_of_threads)
+{
+	struct vp_mapped_file file, large, vdso = {.name = "[vdso]"};
+	struct vp_symbolizer *symbolizer;
+	struct vp_file_pool *pool;
+	struct vp_err e = {""};
+	char path[256];
+
+	open_store(NO_LIMIT);
+	snprintf(path, sizeof(path), "%s", fixture_path(&env.x, "large"));
+	fixture_run(&env.x, "cp %s large && truncate -s +%llu large", env.exe, VP_FILE_LARGE_BYTES);
+	file = mapped(env.exe);
+	large = mapped(path);
+	cr_assert(zero(int, vp_symbolizer_new(&symbolizer, NULL)));
+	cr_assert(zero(int, vp_file_pool_start(&pool, symbolizer, env.store, &e)), "%s", e.text);
+	for (uint32_t i = 1; i <= 10; i++) {
+		vp_file_pool_request(pool, VP_FILE_ROWS_AHEAD, i, &file);
+		vp_file_pool_request(pool, VP_FILE_ROWS, i, &large);
+		vp_file_pool_request(pool, VP_FILE_ROWS_AHEAD, 10 + i, &large);
+		vp_file_pool_request(pool, VP_FILE_SYMBOLS, i, &file);
+	}
+	vp_file_pool_request(pool, VP_FILE_ROWS_AHEAD, VP_FILE_ID_NONE, &vdso);
+	cr_expect(zero(sz, vp_file_pool_wait_rows(pool, vp_now_ns() + 20000000000ULL)));
+	for (uint32_t i = 0; i <= 20; i++)
+		expect_state(i, VP_ROW_FILE_READY);
+	cr_expect(eq(u64, stats().load_cnt, 21));
+	vp_file_pool_wait(pool);
+	vp_file_pool_stop(pool);
+	vp_symbolizer_free(symbolizer);
 }
 
 /* ---- all at once ---------------------------------------------------------------------------- */

@@ -7,6 +7,7 @@
 #include <criterion/new/assert.h>
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -210,7 +211,7 @@ Test(recording, a_file_is_read_at_its_first_frame_and_never_again)
 
 /* ---- unwind rows ---- */
 
-static size_t rows_cnt, symbols_cnt;
+static atomic_size_t rows_cnt, symbols_cnt;
 static struct vp_mapped_file rows_file;
 
 static void note_rows(void *ctx, uint32_t file_id, const struct vp_mapped_file *f)

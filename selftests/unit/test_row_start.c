@@ -159,7 +159,7 @@ Test(row_start, says_what_is_left_when_the_budget_is_used_up)
 	cr_expect(gt(u64, start.took_ns, 0));
 	let_go();
 	vp_file_pool_wait(r.pool);
-	for (int i = 1; i <= 3; i++)
+	for (int i = 0; i <= 3; i++)
 		cr_expect(eq(sz, jobs.asked[i], 1));
 }
 
@@ -173,6 +173,6 @@ Test(row_start, waits_until_all_are_done)
 	cr_assert(zero(int, vp_row_start(&r, 8000000000ULL, &start)));
 	cr_expect(eq(sz, start.file_cnt, 3));
 	cr_expect(zero(sz, start.left_cnt));
-	for (int i = 1; i <= 3; i++)
+	for (int i = 0; i <= 3; i++)
 		cr_expect(eq(sz, jobs.asked[i], 1));
 }

@@ -150,8 +150,8 @@ Test(rows_entries, address_encodings)
 	expect(&m, USUAL_ROWS);
 	make_encoded(&m, DW_EH_PE_sdata4, &at4, &len4, 4);
 	expect(&m, USUAL_ROWS);
-	/* the field is 0x28 bytes behind MADE_EH: 0x68 from text's last 0x20 bytes */
-	make_encoded(&m, DW_EH_PE_pcrel | DW_EH_PE_sdata2, "\x98\xff", "\x10", 2);
+	/* 0x60 before the field, which is 0x40 behind the code's end */
+	make_encoded(&m, DW_EH_PE_pcrel | DW_EH_PE_sdata2, "\xa0\xff", "\x10", 2);
 	expect(&m, "ffe0: rsp+8 ra=c-8\nfff0: none\n");
 }
 
@@ -302,7 +302,7 @@ Test(rows_entries, many_cies_are_told_apart)
 	for (unsigned int i = 0; i < 50; i++) {
 		cie[i] = made_open_cie(&m);
 		made_put(&m, BYTES(1, 'z', 'R', 0, USUAL_ALIGNS, 1, PCREL4, DW_CFA_def_cfa, 7,
-				   (uint8_t)(8 * i), DW_CFA_offset | 16, 1));
+				   (uint8_t)i, DW_CFA_offset | 16, 1));
 		made_close(&m);
 	}
 	for (unsigned int i = 1; i < 50; i++)
@@ -313,7 +313,7 @@ Test(rows_entries, many_cies_are_told_apart)
 	for (unsigned int i = 1; i < 50; i++) {
 		const struct vp_rule *r = vp_rows_find(rows, MADE_TEXT_OFFSET + i * 16 + 5, NULL);
 
-		cr_expect(eq(int, r->cfa_off, (int)(i * 7 % 50 * 8)));
+		cr_expect(eq(int, r->cfa_off, (int)(i * 7 % 50)));
 	}
 	vp_rows_free(rows);
 	made_cfi_free(&m);

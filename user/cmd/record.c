@@ -329,7 +329,7 @@ static int load_first_rows(struct run *r, struct vp_err *e)
 
 	if (!r->rows)
 		return 0;
-	return vp_record_first_rows(&r->recording, r->session, r->rows, command, &r->row_start, e);
+	return vp_record_first_rows(&r->recording, r->session, command, &r->row_start, e);
 }
 
 static void print_start(const struct run *r, bool tracking)

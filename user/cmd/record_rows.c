@@ -50,15 +50,14 @@ static void unmap_command(void **at, size_t cnt)
 	free(at);
 }
 
-int vp_record_first_rows(struct vp_recording *r, struct vp_session *s, struct vp_row_store *rows,
-			 const char *command, struct vp_row_start *out, struct vp_err *e)
+int vp_record_first_rows(struct vp_recording *r, struct vp_session *s, const char *command,
+			 struct vp_row_start *out, struct vp_err *e)
 {
 	struct vp_strings files = {0};
 	const pid_t self = getpid();
 	void **at = NULL;
 	int err = 0;
 
-	vp_row_store_load_vdso(rows);
 	if (command) {
 		at = map_command(command, &files);
 		err = vp_session_walk(s, &self, 1, e);

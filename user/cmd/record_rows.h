@@ -7,11 +7,11 @@
 #include "../model/row_start.h"
 
 /*
- * Loads the vdso's rows and, within a budget of time, those of the files of all processes that the
+ * Loads, within a budget of time, the rows of the vdso and of the files of all processes that the
  * walk has found and of the command that is about to start (NULL: none). Called between the walk
  * and vp_session_start(). 0 or negative errno with e filled.
  */
-int vp_record_first_rows(struct vp_recording *r, struct vp_session *s, struct vp_row_store *rows,
-			 const char *command, struct vp_row_start *out, struct vp_err *e);
+int vp_record_first_rows(struct vp_recording *r, struct vp_session *s, const char *command,
+			 struct vp_row_start *out, struct vp_err *e);
 
 #endif

@@ -254,7 +254,10 @@ static void load_rows(void *ctx, uint32_t file_id, const struct vp_mapped_file *
 {
 	const struct vp_file_pool *p = ctx;
 
-	vp_row_store_load(p->rows, file_id, f);
+	if (file_id == VP_FILE_ID_NONE)
+		vp_row_store_load_vdso(p->rows);
+	else
+		vp_row_store_load(p->rows, file_id, f);
 }
 
 static uint64_t file_size(void *ctx, uint32_t file_id, const struct vp_mapped_file *f)
@@ -263,7 +266,7 @@ static uint64_t file_size(void *ctx, uint32_t file_id, const struct vp_mapped_fi
 	struct stat st = {0};
 	int fd;
 
-	if (!vp_row_store_wants(p->rows, file_id))
+	if (file_id == VP_FILE_ID_NONE || !vp_row_store_wants(p->rows, file_id))
 		return 0;
 	fd = mapped_file_open(f, NULL);
 	if (fd < 0)

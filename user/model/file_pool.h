@@ -52,7 +52,10 @@ int vp_file_pool_start(struct vp_file_pool **out, struct vp_symbolizer *s,
 int vp_file_pool_start_work(struct vp_file_pool **out, const struct vp_file_work *work,
 			    unsigned int thread_cnt, struct vp_err *e);
 
-/* Has the job done, soon; f's name is copied. Opens nothing and waits for nothing. 0 or -ENOMEM. */
+/*
+ * Has the job done, soon; f's name is copied. Rows of VP_FILE_ID_NONE are the vdso's. Opens nothing
+ * and waits for nothing. 0 or -ENOMEM.
+ */
 int vp_file_pool_request(struct vp_file_pool *p, enum vp_file_job job, uint32_t file_id,
 			 const struct vp_mapped_file *f);
 

@@ -76,7 +76,8 @@ static uint64_t *read_cpu_ticks(const struct vp_procs *procs)
 static int request(struct vp_recording *r, const struct vp_ranked_file *ranked, size_t cnt,
 		   uint64_t now_ns)
 {
-	int err = 0;
+	const struct vp_mapped_file vdso = {.name = "[vdso]"};
+	int err = vp_file_pool_request(r->pool, VP_FILE_ROWS_AHEAD, VP_FILE_ID_NONE, &vdso);
 
 	for (size_t i = 0; i < cnt && !err; i++) {
 		struct vp_file *file = vp_files_get(&r->files, ranked[i].file_id);
@@ -95,6 +96,7 @@ int vp_row_start(struct vp_recording *r, uint64_t budget_ns, struct vp_row_start
 	struct vp_ranked_file *ranked = NULL;
 	uint64_t start_ns = vp_now_ns();
 	uint64_t *ticks = read_cpu_ticks(&r->procs);
+	size_t left = 0;
 	int err = -ENOMEM;
 
 	*out = (struct vp_row_start){0};
@@ -103,7 +105,9 @@ int vp_row_start(struct vp_recording *r, uint64_t budget_ns, struct vp_row_start
 	if (!err)
 		err = request(r, ranked, out->file_cnt, start_ns);
 	if (!err)
-		out->left_cnt = vp_file_pool_wait_rows(r->pool, start_ns + budget_ns);
+		left = vp_file_pool_wait_rows(r->pool, start_ns + budget_ns);
+	/* the vdso, and what an exec during the walk has asked for, count, too */
+	out->left_cnt = left < out->file_cnt ? left : out->file_cnt;
 	out->took_ns = vp_now_ns() - start_ns;
 	free(ranked);
 	free(ticks);

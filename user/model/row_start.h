@@ -15,9 +15,9 @@ struct vp_row_start {
 };
 
 /*
- * Asks r->pool for the files' rows and waits for them, for budget_ns at most. Called between the
- * walk and the start of the reader's thread, by the thread that has walked: the recording is that
- * one's alone then. 0 or -ENOMEM.
+ * Asks r->pool for the rows of the vdso and of the files, and waits for them, for budget_ns at most.
+ * Called between the walk and the start of the reader's thread, by the thread that has walked: the
+ * recording is that one's alone then. 0 or -ENOMEM.
  */
 int vp_row_start(struct vp_recording *r, uint64_t budget_ns, struct vp_row_start *out);
 

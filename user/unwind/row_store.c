@@ -499,7 +499,7 @@ void vp_row_store_free(struct vp_row_store *s)
 {
 	if (!s)
 		return;
-	for (uint32_t i = 0; i < s->top; i++)
+	for (uint32_t i = 0; s->files && i < s->top; i++)
 		free(s->files[i].name);
 	free(s->files);
 	free(s->filled);
