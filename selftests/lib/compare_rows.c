@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * usage: compare-rows FILE…, or with no FILE their names from standard input, one a line
+ * usage: compare-rows [-t SECONDS] [FILE…]
  *
  * Compares the unwind rows of files with libdw's answers; files that have none are passed over.
- * One line of totals at the end. Exit 1 if there was a difference.
+ * Without a FILE, their names come from standard input, one a line. Begins no file after SECONDS
+ * of CPU time. Totals at the end. Exit 1 if there was a difference.
  */
 #include "rows_oracle.h"
 
@@ -14,11 +15,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 struct totals {
 	struct rows_oracle_counts counts;
-	uint64_t files, without, odd, bad, rules_max;
+	uint64_t files, without, not_begun, odd, bad, rules_max;
+	clock_t limit;
 };
 
 /*
@@ -42,8 +45,13 @@ static void add_stats(struct totals *t, const struct vp_rows *rows)
 static void compare_file(struct totals *t, const char *path)
 {
 	struct vp_rows *rows;
-	int fd = open(path, O_RDONLY | O_CLOEXEC), reason;
+	int fd, reason;
 
+	if (t->limit && clock() > t->limit) {
+		t->not_begun++;
+		return;
+	}
+	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0) {
 		fprintf(stderr, "%s: %s\n", path, strerror(errno));
 		t->without++;
@@ -58,8 +66,10 @@ static void compare_file(struct totals *t, const char *path)
 	} else {
 		add_stats(t, rows);
 		if (!is_too_much_for_libdw(path) &&
-		    rows_oracle_compare(rows, fd, path, stdout, &t->counts))
+		    rows_oracle_compare(rows, fd, path, stdout, &t->counts)) {
 			printf("%s: has rows, but none for libdw\n", path);
+			t->counts.differences++;
+		}
 		vp_rows_free(rows);
 	}
 	close(fd);
@@ -79,19 +89,31 @@ static void compare_list(struct totals *t, FILE *list)
 	free(line);
 }
 
+static void print_totals(const struct totals *t)
+{
+	printf("%" PRIu64 " files, %" PRIu64 " without rows, %" PRIu64 " not begun\n", t->files,
+	       t->without, t->not_begun);
+	printf("%" PRIu64 " rows, at most %" PRIu64 " rules a file, %" PRIu64
+	       " not expressible; %" PRIu64 " FDEs damaged\n",
+	       t->counts.rows, t->rules_max, t->odd, t->bad);
+	printf("%" PRIu64 " pieces compared, %" PRIu64 " registers lost, %" PRIu64
+	       " without a rule, %" PRIu64 " differences\n",
+	       t->counts.pieces, t->counts.lost, t->counts.none, t->counts.differences);
+}
+
 int main(int argc, char **argv)
 {
 	struct totals t = {.files = 0};
+	int first = 1;
 
-	if (argc < 2)
+	if (argc > 2 && !strcmp(argv[1], "-t")) {
+		t.limit = atoi(argv[2]) * CLOCKS_PER_SEC;
+		first = 3;
+	}
+	if (argc == first)
 		compare_list(&t, stdin);
-	for (int i = 1; i < argc; i++)
+	for (int i = first; i < argc; i++)
 		compare_file(&t, argv[i]);
-	printf("%" PRIu64 " files, %" PRIu64 " without rows, %" PRIu64 " rows, %" PRIu64
-	       " pieces compared, %" PRIu64 " odd, %" PRIu64 " damaged, at most %" PRIu64
-	       " rules, %" PRIu64 " registers lost, %" PRIu64 " not expressible, %" PRIu64
-	       " differences\n",
-	       t.files, t.without, t.counts.rows, t.counts.pieces, t.odd, t.bad, t.rules_max,
-	       t.counts.lost, t.counts.none, t.counts.differences);
+	print_totals(&t);
 	return t.counts.differences != 0;
 }

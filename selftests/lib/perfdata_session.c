@@ -145,25 +145,21 @@ void pds_map_self(struct pds *s, uint16_t flags)
 void pds_sample(struct pds *s, uint32_t tid, uint16_t flags, const uint64_t *kern,
 		uint32_t kern_cnt, const uint64_t *user, uint32_t user_cnt)
 {
-	size_t size = sizeof(struct vp_rec_sample) + kern_cnt * sizeof(*kern) +
-		      user_cnt * sizeof(struct vp_frame);
-	struct vp_rec_sample *rec = calloc(1, size);
-	struct vp_frame *frames;
+	struct vp_rec_sample rec = {
+		.hdr = header(s, VP_REC_SAMPLE, flags, sizeof(rec)),
+		.proc = s->proc,
+		.tid = tid ? tid : s->proc.tgid,
+		.kern_cnt = (uint16_t)kern_cnt,
+		.user_cnt = (uint16_t)user_cnt,
+		.period = 1000,
+	};
+	struct vp_frame *frames = calloc(user_cnt + 1, sizeof(*frames));
 
-	rec->hdr = header(s, VP_REC_SAMPLE, flags, size);
-	rec->proc = s->proc;
-	rec->tid = tid ? tid : s->proc.tgid;
-	rec->kern_cnt = (uint16_t)kern_cnt;
-	rec->user_cnt = (uint16_t)user_cnt;
-	rec->period = 1000;
-	memcpy(rec->comm, s->comm, sizeof(rec->comm));
-	if (kern_cnt)
-		memcpy(rec + 1, kern, kern_cnt * sizeof(*kern));
-	frames = (struct vp_frame *)((uint64_t *)(rec + 1) + kern_cnt);
+	memcpy(rec.comm, s->comm, sizeof(rec.comm));
 	for (uint32_t i = 0; i < user_cnt; i++)
 		frames[i] = (struct vp_frame){.pc = user[i], .verdict = VP_VERDICT_FILE};
-	OK(vp_perfdata_sample(s->w, rec));
-	free(rec);
+	OK(vp_perfdata_sample(s->w, &rec, kern, frames));
+	free(frames);
 }
 
 void pds_sample_at(struct pds *s, uint64_t pc)

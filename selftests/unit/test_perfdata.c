@@ -802,7 +802,7 @@ Test(perfdata, records_that_lie_about_their_size_are_refused)
 	memset(m.name, 'x', sizeof(m.name));
 	m.rec.perf.size = sizeof(m.rec.perf) + sizeof(m.name);
 	cr_expect(eq(int, vp_perfdata_mmap2(s.w, &m.rec), -EINVAL));
-	cr_expect(eq(int, vp_perfdata_sample(s.w, &deep), -EINVAL));
+	cr_expect(eq(int, vp_perfdata_sample(s.w, &deep, NULL, NULL), -EINVAL));
 	pds_close(&s);
 	pds_remove(&s);
 }
@@ -832,7 +832,7 @@ Test(perfdata, memory_does_not_grow_with_samples, .timeout = 60)
 			before = resident_kb();
 		r.rec.hdr.ts_ns = 1000000000 + i;
 		r.rec.tid = PDS_TGID + i % 1000;
-		cr_assert(zero(int, vp_perfdata_sample(s.w, &r.rec)));
+		cr_assert(zero(int, vp_perfdata_sample(s.w, &r.rec, NULL, r.frames)));
 	}
 	cr_expect(lt(long, resident_kb() - before, 2048));
 	pds_close(&s);

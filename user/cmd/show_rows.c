@@ -68,17 +68,28 @@ static int parse(int argc, char **argv, struct show_args *a)
 	return 0;
 }
 
+/* What a person can do about it. */
+static const char *reason_hint(int reason)
+{
+	switch (reason) {
+	case VP_ROWS_NO_CFI:
+		return "compile it with -fasynchronous-unwind-tables";
+	case VP_ROWS_BAD_CFI:
+		return "see readelf -wF, and link it again";
+	case VP_ROWS_TOO_LARGE:
+		return "is it really a program?";
+	default:
+		return "name a program or library of this machine";
+	}
+}
+
 static int refuse(const struct show_args *a, int reason, struct vp_err *e)
 {
-	const char *hint = "";
-
 	if (reason < 0)
-		return vp_err_set(e, reason, "%s: %s", a->file, strerror(-reason));
-	if (reason == VP_ROWS_NOT_ELF || reason == VP_ROWS_FOREIGN)
-		hint = " (name a program or library of this machine)";
-	else if (reason == VP_ROWS_NO_CFI)
-		hint = " (compile it with -fasynchronous-unwind-tables)";
-	return vp_err_set(e, -ENOEXEC, "%s: %s%s", a->file, vp_rows_reason_text(reason), hint);
+		return vp_err_set(e, reason, "%s: %s (free some memory)", a->file,
+				  strerror(-reason));
+	return vp_err_set(e, -ENOEXEC, "%s: %s (%s)", a->file, vp_rows_reason_text(reason),
+			  reason_hint(reason));
 }
 
 /* Takes the rows over. */
@@ -107,7 +118,8 @@ static int show_vdso(const struct show_args *a, struct vp_err *e)
 	int err;
 
 	if (!image)
-		return vp_err_set(e, -ENOENT, "[vdso]: the kernel has given this process none");
+		return vp_err_set(e, -ENOENT,
+				  "[vdso]: this process has none (boot without vdso=0)");
 	err = vp_rows_compile_memory(&rows, image, size);
 	if (!err && elf_file_open_memory(&f, image, size)) {
 		vp_rows_free(rows);
@@ -128,7 +140,7 @@ static int show_file(const struct show_args *a, struct vp_err *e)
 		return vp_err_set(e, fd, "%s: no regular file (name a program or library)",
 				  a->file);
 	if (fd < 0)
-		return vp_err_set(e, fd, "%s: %s", a->file, strerror(-fd));
+		return vp_err_set(e, fd, "%s: %s (check the path)", a->file, strerror(-fd));
 	err = vp_rows_compile(&rows, fd);
 	if (!err && elf_file_open(&f, fd)) {
 		vp_rows_free(rows);

@@ -177,7 +177,7 @@ static int on_sample(void *ctx, const struct vp_rec_sample *s, const uint64_t *k
 		err = 0;
 	}
 	if (!err && r->perfdata)
-		err = vp_perfdata_sample(r->perfdata, s);
+		err = vp_perfdata_sample(r->perfdata, s, kern, user);
 	return err;
 }
 

@@ -282,10 +282,9 @@ static int write_sample(struct vp_perfdata *w, const struct vp_rec_sample *rec,
 	return pd_end(w);
 }
 
-int vp_perfdata_sample(struct vp_perfdata *w, const struct vp_rec_sample *rec)
+int vp_perfdata_sample(struct vp_perfdata *w, const struct vp_rec_sample *rec, const uint64_t *kern,
+		       const struct vp_frame *user)
 {
-	const uint64_t *kern = (const uint64_t *)(rec + 1);
-	const struct vp_frame *user = (const struct vp_frame *)(kern + rec->kern_cnt);
 	struct pd_origin o = {rec->proc.tgid, rec->tid, rec->hdr.cpu, rec->hdr.ts_ns};
 
 	if (rec->kern_cnt > VP_MAX_KERN_FRAMES || rec->user_cnt > VP_MAX_USER_FRAMES)

@@ -16,8 +16,11 @@
 #define ELFCOMPRESS_ZSTD 2
 #endif
 
-/* deflate makes 258 bytes of 2 bits at best; a claim beyond that is a lie. */
-#define ZLIB_MAX_RATIO 1032
+/*
+ * deflate makes 258 bytes of 2 bits at best. zstd could go on for ever, but no honest section comes
+ * near: so memory is bounded by what is in the file.
+ */
+#define MAX_RATIO 1032
 
 #define GNU_MAGIC "ZLIB"
 
@@ -80,7 +83,7 @@ int cfi_inflate(const uint8_t *in, size_t in_size, int gnu_style, size_t max, ui
 		return VP_ROWS_BAD_CFI;
 	if (p.size > max)
 		return VP_ROWS_TOO_LARGE;
-	if (!p.size || (p.type == ELFCOMPRESS_ZLIB && p.size / ZLIB_MAX_RATIO > p.bytes_cnt))
+	if (!p.size || p.size / MAX_RATIO > p.bytes_cnt)
 		return VP_ROWS_BAD_CFI;
 	*out = malloc(p.size);
 	if (!*out)
