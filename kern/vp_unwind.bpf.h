@@ -265,16 +265,22 @@ static __always_inline struct vp_rule *vp_rule_of(struct vp_unwind *u, struct vp
 		return NULL;
 	if (u->cache)
 		c = &u->cache->entry[vp_rule_hash(file_id, offset)];
-	if (c->offset == offset && c->file_id == file_id)
+	if (c->offset == offset && c->file_id == file_id &&
+	    (!c->owner || c->owner == (__u32)u->task->tgid)) {
+		vp_note_cached_use(file_id, b->ts_ns);
 		return &c->rule;
+	}
 	if (vp_call_graph == VP_CALL_GRAPH_FP)
 		__builtin_memset(&c->rule, 0, sizeof(c->rule));
 	else
 		state = vp_find_rule(file_id, offset, &c->rule);
 	if (state == VP_ROW_FILE_UNKNOWN)
 		f->flags |= VP_FRAME_F_NO_ROWS;
-	if (c->rule.cfa == VP_CFA_NONE)
+	c->owner = 0;
+	if (c->rule.cfa == VP_CFA_NONE) {
+		c->owner = u->task->tgid;
 		vp_look_for_sigreturn(b, &c->rule);
+	}
 	c->offset = state == VP_ROW_FILE_UNKNOWN ? 0 : offset;
 	c->file_id = file_id;
 	return &c->rule;
