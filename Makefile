@@ -5,6 +5,7 @@
 # make check           all tests; ends with `N passed, N failed, N skipped`
 # make demo            ten seconds of profiling of a sample workload
 # make bench           measurements
+# make fuzz            SECONDS=60: what reads other people's files, with made-up ones
 # make lint            formatting, static analysis, spelling
 # make format          lets clang-format rewrite the sources
 # make verifier-stats  instructions the verifier processes per program, against the budget
@@ -66,6 +67,17 @@ TEST_LDLIBS := -lcriterion $(LDLIBS)
 # a workload's source may replace these: /* build: FLAGS */ in its first five lines
 WORKLOAD_FLAGS := -O1 -g -fno-omit-frame-pointer -fno-optimize-sibling-calls -fno-inline -pthread
 
+# a build of nofp.c or nofp_cc.cc is named LANGUAGE.COMPILER.LEVEL.FORM: c.clang.O3.spie
+nofp.c.gcc := $(CC) -D_GNU_SOURCE
+nofp.c.clang := $(CLANG) -D_GNU_SOURCE
+nofp.cc.gcc := $(CXX)
+nofp.cc.clang := $(CLANG)++
+nofp.pie := -fpie -pie
+nofp.exe := -fno-pie -no-pie
+nofp.sexe := -fno-pie -static
+nofp.spie := -fpie -static-pie
+NOFP_FLAGS := -Wall -g -fomit-frame-pointer -pthread
+
 # ---- sources ---------------------------------------------------------------------------------
 
 BPF_SRC := $(wildcard kern/*.bpf.c)
@@ -89,9 +101,17 @@ UNIT_ASAN_OBJ := $(UNIT_SRC:%.c=$(B)/asan/%.o) $(LIB_SRC:%.c=$(B)/asan/%.o) \
 	$(B)/asan/selftests/lib/main.unit.o
 BPFTEST_OBJ := $(BPFTEST_SRC:%.c=$(B)/obj/%.o) $(LIB_OBJ) $(B)/obj/selftests/lib/main.bpf.o
 
+# built apart: every byte of it instrumented by clang
+FUZZ_SRC := $(wildcard selftests/fuzz/*.c)
+FUZZED_SRC := selftests/lib/made_cfi.c $(wildcard user/unwind/cfi_*.c) user/unwind/rows.c \
+	user/unwind/row_image.c user/unwind/rule_dict.c $(wildcard user/symbolize/*.c user/util/*.c)
+FUZZED_OBJ := $(FUZZED_SRC:%.c=$(B)/fuzz/%.o)
+FUZZ_OBJ := $(FUZZ_SRC:%.c=$(B)/fuzz/%.o) $(FUZZED_OBJ)
+FUZZERS := $(FUZZ_SRC:%.c=$(B)/%)
+FUZZ_FLAGS := -std=gnu11 -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined
+
 BENCH_OBJ := $(BENCH_SRC:%.c=$(B)/obj/%.o)
 BENCHES := $(BENCH_SRC:selftests/bench/%.c=$(B)/selftests/bench/%)
-# nofp.c and nofp_cc.cc in many builds: LANGUAGE.COMPILER.LEVEL.FORM, as c.clang.O3.spie
 NOFP := $(foreach cc,gcc clang,$(foreach level,O0 O2 O3,\
 	$(foreach form,pie exe sexe spie,c.$(cc).$(level).$(form)) cc.$(cc).$(level).pie)) \
 	cc.gcc.O2.sexe cc.clang.O2.sexe
@@ -102,8 +122,8 @@ VMAPROF := $(if $(wildcard user/main.c),$(B)/vmaprof)
 
 # ---- targets ---------------------------------------------------------------------------------
 
-.PHONY: all deps test-deps lint-deps tests check demo bench bench-built lint format \
-	verifier-stats install clean FORCE
+.PHONY: all deps test-deps lint-deps tests check demo bench bench-built fuzz fuzz-built lint \
+	format verifier-stats install clean FORCE
 
 all: $(VMAPROF)
 
@@ -132,6 +152,15 @@ bench: test-deps
 
 bench-built: $(VMAPROF) $(BENCHES) $(WORKLOADS)
 	@if [ -x selftests/bench/run ]; then selftests/bench/run; fi
+
+SECONDS := 60
+
+fuzz:
+	@.ci/deps build fuzz
+	@$(MAKE) fuzz-built
+
+fuzz-built: $(FUZZERS)
+	@selftests/fuzz/run $(SECONDS)
 
 lint: lint-deps
 	@$(MAKE) $(SKEL)
@@ -171,6 +200,8 @@ endef
 $(eval $(call list,$(B)/bpf.flags,$(CLANG) $(BPF_CFLAGS)))
 $(eval $(call list,$(B)/user.flags,$(CC) $(CFLAGS) $(TEST_CPPFLAGS) $(LDFLAGS) $(LDLIBS) $(ASAN_FLAGS)))
 $(eval $(call list,$(B)/workload.flags,$(CC) $(CXX) $(WORKLOAD_FLAGS)))
+$(eval $(call list,$(B)/nofp.flags,$(nofp.c.gcc) $(nofp.c.clang) $(nofp.pie) $(nofp.exe) $(nofp.sexe) \
+	$(nofp.spie) $(NOFP_FLAGS)))
 $(eval $(call list,$(B)/version,$(VERSION)))
 $(eval $(call list,$(B)/user.list,$(USER_OBJ)))
 $(eval $(call list,$(B)/unit.list,$(UNIT_OBJ)))
@@ -290,24 +321,16 @@ $(B)/selftests/workloads/%: selftests/workloads/%.S $(B)/workload.flags | $$(@D)
 	$(Q)$(workload_flags); \
 		$(CC) -MMD -MP -MF $(@:$(B)/%=$(B)/obj/%.d) -MT $@ -o $@ $< $${flags:--g}
 
-nofp.c.gcc := $(CC) -D_GNU_SOURCE
-nofp.c.clang := $(CLANG) -D_GNU_SOURCE
-nofp.cc.gcc := $(CXX)
-nofp.cc.clang := $(CLANG)++
-nofp.pie := -fpie -pie
-nofp.exe := -fno-pie -no-pie
-nofp.sexe := -fno-pie -static
-nofp.spie := -fpie -static-pie
 nofp_word = $(word $(1),$(subst ., ,$(@F)))
 
 $(NOFP:%=$(B)/selftests/workloads/%): selftests/workloads/nofp$$(if $$(filter cc.%,$$(@F)),_cc.cc,.c) \
-		$(B)/workload.flags | $$(@D)/ $(B)/obj/selftests/workloads/
+		$(B)/nofp.flags | $$(@D)/ $(B)/obj/selftests/workloads/
 	$(call say,NOFP,$@)
-	$(Q)$(nofp.$(call nofp_word,1).$(call nofp_word,2)) -Wall -MMD -MP -MF $(@:$(B)/%=$(B)/obj/%.d) \
-		-MT $@ -o $@ $< -$(call nofp_word,3) $(nofp.$(call nofp_word,4)) -g -fomit-frame-pointer -pthread
+	$(Q)$(nofp.$(call nofp_word,1).$(call nofp_word,2)) -MMD -MP -MF $(@:$(B)/%=$(B)/obj/%.d) -MT $@ \
+		-o $@ $< -$(call nofp_word,3) $(nofp.$(call nofp_word,4)) $(NOFP_FLAGS)
 
 # ---- what the compilers found out ------------------------------------------------------------
 
 -include $(BPF_OBJ:.o=.d) $(USER_OBJ:.o=.d) $(ASAN_OBJ:.o=.d) $(MAIN_OBJ:.o=.d)
 -include $(UNIT_OBJ:.o=.d) $(UNIT_ASAN_OBJ:.o=.d) $(BPFTEST_OBJ:.o=.d) $(WORKLOADS:$(B)/%=$(B)/obj/%.d)
--include $(TOOL_SRC:%.c=$(B)/obj/%.d) $(BENCH_OBJ:.o=.d)
+-include $(TOOL_SRC:%.c=$(B)/obj/%.d) $(BENCH_OBJ:.o=.d) $(FUZZ_OBJ:.o=.d)

@@ -27,7 +27,8 @@ void made_put(struct made_cfi *m, const void *bytes, size_t cnt)
 		m->cap = (m->cnt + cnt) * 2 + 64;
 		m->bytes = need(realloc(m->bytes, m->cap));
 	}
-	memcpy(m->bytes + m->cnt, bytes, cnt);
+	if (cnt) /* NULL is no source, not even of nothing */
+		memcpy(m->bytes + m->cnt, bytes, cnt);
 	m->cnt += cnt;
 }
 

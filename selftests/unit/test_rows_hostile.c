@@ -305,11 +305,13 @@ Test(rows_hostile, more_fdes_than_any_file_has)
 	struct vp_rows *rows;
 
 	for (int i = 0; i < (4 << 20) + 1; i++) {
-		made_u32(&m, 13);
-		made_u32(&m, m.cnt - cie);
-		made_u32(&m, MADE_TEXT - (MADE_EH + m.cnt));
-		made_u32(&m, 1);
-		made_u8(&m, 0);
+		struct __attribute__((packed)) {
+			uint32_t len, cie, at, code_len;
+			uint8_t augmentation;
+		} fde = {sizeof(fde) - 4, (uint32_t)(m.cnt + 4 - cie),
+			 (uint32_t)(MADE_TEXT - (MADE_EH + m.cnt + 8)), 1, 0};
+
+		made_put(&m, &fde, sizeof(fde));
 	}
 	cr_expect(eq(int, compile_eh(&m, &rows), VP_ROWS_TOO_LARGE));
 }
@@ -323,13 +325,12 @@ Test(rows_hostile, more_rows_than_any_file_has, .timeout = 120)
 	struct vp_rows *rows;
 	uint8_t *image;
 	int fd = memfd_create("rows", MFD_CLOEXEC);
+	static const uint8_t two_rows[] = {DW_CFA_advance_loc | 1, DW_CFA_def_cfa_offset, 16,
+					   DW_CFA_advance_loc | 1, DW_CFA_def_cfa_offset, 8};
 
 	made_open_code(&m, cie, 0, 0xf0000000);
-	for (int i = 0; i < (17 << 20); i++) {
-		made_u8(&m, DW_CFA_advance_loc | 1);
-		made_u8(&m, DW_CFA_def_cfa_offset);
-		made_u8(&m, i % 2 ? 8 : 16);
-	}
+	for (int i = 0; i < 17 << 19; i++)
+		made_put(&m, two_rows, sizeof(two_rows));
 	made_close(&m);
 	image = made_image(&spec, &size);
 	((Elf64_Phdr *)(image + sizeof(Elf64_Ehdr)))->p_filesz = 0xf0000000;

@@ -141,6 +141,25 @@ Test(rows_real, new_threads_have_an_outermost_frame)
 	vp_rows_free(rows);
 }
 
+/* libc has no FDE there: see code_rows.h. */
+Test(rows_real, the_return_from_a_clone_is_like_its_call)
+{
+	struct vp_rows *rows = compile(libc_path);
+	const struct vp_rule *end = NULL;
+
+	cr_expect(ge(u64, rows->stats.from_code_cnt, 2));
+	for (int i = 0; i < 128 && !end; i++) {
+		const struct vp_rule *r = rule_in(rows, "clone", i);
+
+		if (r->cfa == VP_CFA_END)
+			end = r;
+		else
+			cr_expect(r->cfa == VP_CFA_REG && r->reg == 7 && r->cfa_off == 8, "%d", i);
+	}
+	cr_expect(end != NULL);
+	vp_rows_free(rows);
+}
+
 Test(rows_real, the_vdso_has_rows)
 {
 	struct vp_rows *rows;
@@ -183,6 +202,27 @@ static const char *build(const char *flags)
 		"{ volatile vec v = {argc}; (void)argv; return leaf(&v, argc * 100) + rand(); }\n");
 	fixture_run(&x, "gcc %s -o p p.c", flags);
 	return fixture_path(&x, "p");
+}
+
+Test(rows_built, the_init_function_is_told_by_its_code)
+{
+	struct vp_rows *rows = NULL;
+	uint64_t at = 0;
+	const struct vp_rule *r;
+	FILE *f;
+
+	build("-O2");
+	fixture_run(&x, "readelf -dW p | sed -n 's/.*(INIT) *0x/0x/p' >init");
+	f = fopen(fixture_path(&x, "init"), "r");
+	cr_assert(f && fscanf(f, "%lx", &at) == 1);
+	fclose(f);
+	rows = compile(fixture_path(&x, "p"));
+	/* its link-time address is its file offset in a PIE's first segments */
+	r = vp_rows_find(rows, at, NULL);
+	cr_assert(r && r->cfa == VP_CFA_REG && r->cfa_off == 8 && r->saved[VP_SAVED_RA] == -1);
+	r = vp_rows_find(rows, at + 10, NULL);
+	cr_assert(r && r->cfa == VP_CFA_REG && r->cfa_off == 16);
+	vp_rows_free(rows);
 }
 
 static uint64_t debug_fdes(const char *path)

@@ -154,7 +154,7 @@ static int show_file(const struct show_args *a, struct vp_err *e)
 
 int cmd_show_rows(int argc, char **argv)
 {
-	struct show_args a = {0};
+	struct show_args a = {.file = ""};
 	struct vp_err e = {""};
 	int ret = parse(argc, argv, &a);
 

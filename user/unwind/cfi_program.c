@@ -60,13 +60,12 @@ int cfi_pointer(struct cfi_cursor *c, uint8_t encoding, const struct cfi_pointer
 
 static void set_slot(struct cfi_state *s, int slot, enum cfi_how how, uint64_t reg, int64_t off)
 {
-	bool fits = off == (int32_t)off && reg < ARCH_REG_CNT;
-
 	if (slot == SLOT_NONE)
 		return;
-	s->how[slot] = (uint8_t)(fits ? how : CFI_ODD);
-	s->reg[slot] = fits ? (uint8_t)reg : 0;
-	s->off[slot] = fits ? (int32_t)off : 0;
+	if (off == (int32_t)off && reg < ARCH_REG_CNT)
+		cfi_set_slot(s, slot, how, (uint8_t)reg, (int32_t)off);
+	else
+		cfi_set_slot(s, slot, CFI_ODD, 0, 0);
 }
 
 /* CFA = reg + off, if a row can say it. */
@@ -162,6 +161,13 @@ static void cfa_expression(struct cfi_run *r)
 /* The register is in memory at (or, is_value, is itself) what the expression says. */
 static void register_expression(struct cfi_run *r, bool is_value)
 {
+	static const uint8_t how_of[][2] = {
+		[CFI_VALUE_CONST] = {CFI_ODD, CFI_ODD},
+		[CFI_VALUE_REG] = {CFI_AT_REG, CFI_IS_REG},
+		[CFI_VALUE_CFA] = {CFI_AT_CFA, CFI_IS_CFA},
+		[CFI_VALUE_DEREF] = {CFI_ODD, CFI_ODD},
+		[CFI_VALUE_PLT] = {CFI_ODD, CFI_ODD},
+	};
 	int slot = arch_slot(cfi_uleb(&r->program));
 	struct cfi_cursor ops = read_block(&r->program);
 	struct cfi_value v;
@@ -169,13 +175,8 @@ static void register_expression(struct cfi_run *r, bool is_value)
 	if (slot == SLOT_NONE)
 		return;
 	if (cfi_expr(ops, true, &v))
-		set_slot(&r->now, slot, CFI_ODD, 0, 0);
-	else if (v.kind == CFI_VALUE_CFA)
-		set_slot(&r->now, slot, is_value ? CFI_IS_CFA : CFI_AT_CFA, 0, v.off);
-	else if (v.kind == CFI_VALUE_REG)
-		set_slot(&r->now, slot, is_value ? CFI_IS_REG : CFI_AT_REG, v.reg, v.off);
-	else
-		set_slot(&r->now, slot, CFI_ODD, 0, 0);
+		v = (struct cfi_value){.kind = CFI_VALUE_CONST};
+	set_slot(&r->now, slot, how_of[v.kind][is_value], v.reg, v.off);
 }
 
 static int remember(struct cfi_run *r)
@@ -197,16 +198,12 @@ static int recall(struct cfi_run *r)
 /* Back to what the CIE says. */
 static int restore(struct cfi_run *r, uint64_t reg)
 {
-	const struct cfi_state *initial = &r->cie->initial;
 	int slot = arch_slot(reg);
 
 	if (r->in_cie)
 		return -1;
-	if (slot == SLOT_NONE)
-		return 0;
-	r->now.how[slot] = initial->how[slot];
-	r->now.reg[slot] = initial->reg[slot];
-	r->now.off[slot] = initial->off[slot];
+	if (slot != SLOT_NONE)
+		cfi_copy_slot(&r->now, slot, &r->cie->initial);
 	return 0;
 }
 
@@ -405,7 +402,7 @@ int cfi_run_initial(struct cfi_cie *cie, struct cfi_cursor program)
 	r.program = program;
 	r.in_cie = true;
 	r.remembered_cnt = 0;
-	r.now = (struct cfi_state){0};
+	cfi_state_init(&r.now);
 	while (r.program.p < r.program.end) {
 		if (run_one(&r) || r.program.bad)
 			return -1;

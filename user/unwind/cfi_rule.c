@@ -31,6 +31,50 @@ static int16_t offset_units(int64_t off)
 	return (int16_t)(off / 8);
 }
 
+static int16_t usual_saved(enum cfi_how how, int32_t off)
+{
+	if (how <= CFI_SAME)
+		return VP_SAVED_SAME;
+	return how == CFI_AT_CFA ? offset_units(off) : VP_SAVED_LOST;
+}
+
+/* Must a rule look at the slot itself? The return address must be in memory, rsp not be mentioned. */
+static bool is_unusual(const struct cfi_state *s, int slot)
+{
+	if (slot == SLOT_SP)
+		return s->how[slot] != CFI_UNSET;
+	if (slot == VP_SAVED_RA)
+		return s->how[slot] != CFI_AT_CFA || s->usual[slot] == VP_SAVED_LOST;
+	return s->how[slot] == CFI_AT_REG;
+}
+
+static void set_unusual(struct cfi_state *s, int slot, bool unusual)
+{
+	s->unusual = (uint8_t)((s->unusual & ~(1U << slot)) | (unsigned int)unusual << slot);
+}
+
+void cfi_set_slot(struct cfi_state *s, int slot, enum cfi_how how, uint8_t reg, int32_t off)
+{
+	s->how[slot] = (uint8_t)how;
+	s->reg[slot] = reg;
+	s->off[slot] = off;
+	if (slot < VP_SAVED_CNT)
+		s->usual[slot] = usual_saved(how, off);
+	set_unusual(s, slot, is_unusual(s, slot));
+}
+
+void cfi_copy_slot(struct cfi_state *s, int slot, const struct cfi_state *from)
+{
+	cfi_set_slot(s, slot, from->how[slot], from->reg[slot], from->off[slot]);
+}
+
+void cfi_state_init(struct cfi_state *s)
+{
+	*s = (struct cfi_state){0};
+	for (int slot = 0; slot < SLOT_CNT; slot++)
+		cfi_set_slot(s, slot, CFI_UNSET, 0, 0);
+}
+
 /* The frame pointer decides, because most of what follows may hang on it; else the majority. */
 static enum origin choose_origin(const struct cfi_state *s)
 {
@@ -47,6 +91,17 @@ static enum origin choose_origin(const struct cfi_state *s)
 			base_cnt += weight;
 	}
 	return base_cnt > cfa_cnt ? FROM_BASE : FROM_CFA;
+}
+
+static void set_usual_rule(const struct cfi_state *s, bool is_signal_frame, struct vp_rule *out)
+{
+	memcpy(out->saved, s->usual, sizeof(out->saved));
+	out->cfa_off = s->cfa_off;
+	out->cfa_add = 0;
+	out->cfa = VP_CFA_REG;
+	out->reg = s->cfa_reg;
+	out->ra_reg = 0;
+	out->flags = is_signal_frame ? VP_RULE_F_SIGNAL : 0;
 }
 
 static int16_t saved(const struct cfi_state *s, int slot, enum origin origin)
@@ -103,6 +158,10 @@ int cfi_rule(const struct cfi_state *s, bool is_signal_frame, struct vp_rule *ou
 {
 	enum origin origin;
 
+	if (s->cfa == VP_CFA_REG && !s->unusual) {
+		set_usual_rule(s, is_signal_frame, out);
+		return 0;
+	}
 	*out = (struct vp_rule){0};
 	if (s->how[VP_SAVED_RA] == CFI_UNDEFINED) {
 		out->cfa = VP_CFA_END;

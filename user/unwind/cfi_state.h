@@ -32,7 +32,23 @@ struct cfi_state {
 	uint8_t how[SLOT_CNT]; /* enum cfi_how */
 	uint8_t reg[SLOT_CNT];
 	int32_t off[SLOT_CNT];
+	/*
+	 * What vp_rule.saved is if the CFA is a register + offset and no register's rule is
+	 * unusual (bit by slot), as it nearly always is. Kept by cfi_set_slot, so that most rows
+	 * need no look at single registers.
+	 */
+	int16_t usual[VP_SAVED_CNT];
+	uint8_t unusual;
 };
+
+/* Nothing has been said. */
+void cfi_state_init(struct cfi_state *s);
+
+/* off: of CFI_AT_* and CFI_IS_*; reg: of CFI_*_REG, below ARCH_REG_CNT. */
+void cfi_set_slot(struct cfi_state *s, int slot, enum cfi_how how, uint8_t reg, int32_t off);
+
+/* The slot as it is in another state. */
+void cfi_copy_slot(struct cfi_state *s, int slot, const struct cfi_state *from);
 
 /*
  * The rule that a state means. 0; -1 if rows cannot express it, then *out is all zero. Single

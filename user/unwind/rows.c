@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "rows.h"
 #include "cfi_entries.h"
+#include "code_rows.h"
+#include "arch_x86.h"
 #include "row_image.h"
 #include "rule_dict.h"
 
@@ -255,6 +257,76 @@ static int compile_sections(struct compiler *c, const struct elf_file *f, struct
 	return err;
 }
 
+/* A rule of code without an FDE: the return address is where it always is. */
+static int code_rule(struct compiler *c, int32_t cfa_off)
+{
+	struct vp_rule rule = {.cfa_off = cfa_off, .cfa = VP_CFA_REG, .reg = ARCH_REG_SP};
+
+	for (int i = 0; i < VP_SAVED_CNT; i++)
+		rule.saved[i] = i == VP_SAVED_RA ? -1 : VP_SAVED_SAME;
+	return rule_dict_add(&c->dict, &rule);
+}
+
+/* .init and .fini, where no FDE says more. */
+static int add_init_rows(struct compiler *c, const struct elf_file *f, struct row_list *list)
+{
+	struct row_list known = {0}, both = {0};
+	struct code_row rows[CODE_ROWS_MAX];
+	size_t cnt = code_rows_find(f, &c->space, rows);
+	int err = 0;
+
+	for (size_t i = 0; i < cnt && !err; i++) {
+		int rule = code_rule(c, rows[i].cfa_off);
+
+		if (rule < 0)
+			return rule == -ENOSPC ? 0 : rule;
+		if (i && rows[i - 1].end < rows[i].key)
+			err = row_list_add(&known, rows[i - 1].end, 0);
+		if (!err)
+			err = row_list_add(&known, rows[i].key, (uint16_t)rule);
+	}
+	if (!err && cnt)
+		err = row_list_add(&known, rows[cnt - 1].end, 0);
+	if (!err && cnt)
+		err = overlay(list, &known, &both);
+	if (!err && cnt) {
+		c->stats.from_code_cnt += cnt;
+		row_list_move(list, &both);
+	}
+	row_list_free(&known);
+	row_list_free(&both);
+	return err;
+}
+
+/* The row of a gap behind a system call goes: that of what is before it goes on. */
+static void fill_clone_gaps(struct compiler *c, const struct elf_file *f, struct row_list *l)
+{
+	const struct vp_rule *rules = c->dict.rules;
+	size_t to = 1;
+
+	for (size_t i = 1; i < l->cnt; i++) {
+		if (i + 1 < l->cnt && !l->rule[i] &&
+		    code_rows_is_clone(f, &c->space, l->key[i], &rules[l->rule[i - 1]],
+				       &rules[l->rule[i + 1]])) {
+			c->stats.from_code_cnt++;
+			continue;
+		}
+		l->key[to] = l->key[i];
+		l->rule[to++] = l->rule[i];
+	}
+	if (l->cnt)
+		l->cnt = to;
+}
+
+static int add_code_rows(struct compiler *c, const struct elf_file *f, struct row_list *list)
+{
+	int err = add_init_rows(c, f, list);
+
+	if (!err)
+		fill_clone_gaps(c, f, list);
+	return err;
+}
+
 /* Takes list and dictionary over. */
 static int finish(struct compiler *c, struct row_list *list, struct vp_rows **out)
 {
@@ -299,6 +371,8 @@ static int compile_elf(struct vp_rows **out, const struct elf_file *f)
 		err = rule_dict_init(&c.dict);
 	if (!err)
 		err = compile_sections(&c, f, &list);
+	if (!err)
+		err = add_code_rows(&c, f, &list);
 	if (!err)
 		err = finish(&c, &list, out);
 	row_list_free(&list);

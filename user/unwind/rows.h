@@ -28,6 +28,7 @@ struct vp_rows_stats {
 	uint64_t odd_rule_cnt;	 /* rows whose rule cannot be expressed: they say NONE */
 	uint64_t rule_full_cnt;	 /* … because VP_RULES_MAX was reached */
 	uint64_t from_debug_cnt; /* FDEs from .debug_frame */
+	uint64_t from_code_cnt;	 /* pieces of code that no FDE covers: see code_rows.h */
 };
 
 /*

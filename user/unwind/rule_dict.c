@@ -21,14 +21,13 @@ static struct words words_of(const struct vp_rule *rule)
 	return x;
 }
 
-/* Odd factors spread the bits upwards; the top ones are used. */
-static uint64_t hash(const struct words *x)
+/* Odd factors spread the bits upwards; three products at a time, not one after another. */
+static uint32_t hash(const struct words *x)
 {
-	uint64_t h = x->w[0] * 0x9e3779b97f4a7c15ULL;
+	uint64_t h = x->w[0] * 0x9e3779b97f4a7c15ULL ^ x->w[1] * 0xbf58476d1ce4e5b9ULL ^
+		     x->w[2] * 0x94d049bb133111ebULL;
 
-	h = (h ^ h >> 29 ^ x->w[1]) * 0xbf58476d1ce4e5b9ULL;
-	h = (h ^ h >> 29 ^ x->w[2]) * 0x94d049bb133111ebULL;
-	return h >> 32;
+	return (uint32_t)(h >> 40 ^ h >> 20);
 }
 
 static bool is_same(const struct rule_dict *d, uint32_t number, const struct words *x)
@@ -41,7 +40,7 @@ static bool is_same(const struct rule_dict *d, uint32_t number, const struct wor
 /* The rule's slot, or the free one where it belongs. */
 static uint32_t find_slot(const struct rule_dict *d, const struct words *x)
 {
-	uint32_t i = (uint32_t)hash(x) & (d->slot_cnt - 1);
+	uint32_t i = hash(x) & (d->slot_cnt - 1);
 
 	while (d->slots[i] && !is_same(d, d->slots[i], x))
 		i = (i + 1) & (d->slot_cnt - 1);

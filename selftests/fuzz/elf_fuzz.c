@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The reader of ELF files and their symbols. */
+#include "symbolize/elf_symbols.h"
+
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void look_up(const struct symtab *t)
+{
+	struct symtab_hit hit;
+
+	for (uint64_t at = 0; at < 0x4000; at += 7)
+		symtab_find(t, at, &hit);
+	symtab_find(t, UINT64_MAX, &hit);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct elf_file *f = NULL;
+	struct symtab *t = NULL;
+	uint8_t id[20];
+
+	elf_symbols_debug_dir = "/nonexistent";
+	if (elf_file_open_memory(&f, data, size))
+		return 0;
+	if (elf_file_build_id(f, id, sizeof(id)) > sizeof(id))
+		abort();
+	if (!elf_symbols_read(f, &t))
+		look_up(t);
+	symtab_free(t);
+	elf_file_close(f);
+	return 0;
+}
