@@ -82,6 +82,7 @@ static __always_inline bool vp_return_regs(struct vp_stack_buf *b, struct task_s
 		return false;
 	vp_copy_regs(b->reg, regs);
 	b->pc = regs->ip;
+	b->in_syscall = vp_is_syscall(regs);
 	b->word = vp_cs_word(regs->cs);
 	return true;
 }

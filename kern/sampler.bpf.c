@@ -26,6 +26,7 @@ static __always_inline bool vp_user_regs(struct vp_stack_buf *b, struct task_str
 	/* Read on both paths: clang must not merge the two pointers, one is the context. */
 	vp_copy_regs(b->reg, &ctx->regs);
 	b->pc = ctx->regs.ip;
+	b->in_syscall = 0;
 	if (!vp_cs_is_user(cs)) {
 		if (!vp_has_user_side(task))
 			return false;
@@ -35,9 +36,25 @@ static __always_inline bool vp_user_regs(struct vp_stack_buf *b, struct task_str
 			return false;
 		vp_copy_regs(b->reg, saved);
 		b->pc = saved->ip;
+		b->in_syscall = vp_is_syscall(saved);
 	}
 	b->word = vp_cs_word(cs);
 	return true;
+}
+
+/*
+ * A system call that returns to where nothing is mapped: execve has given up the old image, and the
+ * registers are still the old one's.
+ */
+static __always_inline void vp_drop_old_image(struct vp_stack_buf *b)
+{
+	struct vp_frame *f = vp_frame_at(b, b->first_off);
+
+	if (!b->in_syscall || !f || f->verdict != VP_VERDICT_NO_VMA)
+		return;
+	b->frame_off = b->first_off;
+	b->cnt = 0;
+	b->end = VP_END_EXITED;
 }
 
 /*
@@ -59,6 +76,7 @@ int vp_sample(struct bpf_perf_event_data *ctx)
 	if (vp_user_regs(b, task, ctx)) {
 		b->ts_ns = b->sample.hdr.ts_ns;
 		vp_unwind_user(&u, vp_unwind_step, false);
+		vp_drop_old_image(b);
 		b->sample.user_cnt = b->cnt;
 		b->sample.user_end = b->end;
 		vp_count_n(VP_CNT_FRAMES, b->cnt);

@@ -47,6 +47,18 @@ static __always_inline bool vp_cs_is_user(__u64 cs)
 	return (cs & 3) == 3;
 }
 
+/*
+ * Entered the kernel by a system call: orig_ax is its number, else negative (arch/x86/entry). The
+ * pc then is behind the instruction, which may have been the last one that is described.
+ */
+#define vp_is_syscall(p) ((long)(p)->orig_ax >= 0)
+
+/* Where no user code can be: the first page, and what no size of address space reaches. */
+static __always_inline bool vp_is_no_pc(__u64 pc)
+{
+	return pc < 4096 || pc >> 56;
+}
+
 static __always_inline __u32 vp_cs_word(__u64 cs)
 {
 	return cs == VP_CS_USER32 ? 4 : 8;

@@ -21,6 +21,8 @@ struct vp_stack_buf {
 	__u32 cnt;	  /* user frames */
 	__u32 word;	  /* bytes of a stack slot: 8, or 4 in a 32-bit process */
 	__u16 end;	  /* VP_END_* */
+	__u16 in_syscall; /* the interrupted pc is behind a system call */
+	__u16 reserved;
 	__u16 next_flags; /* VP_FRAME_F_* of the frame to be pushed */
 	__u64 ts_ns;	  /* of the sample: a mapping's record must not be later */
 	__u64 pc;	  /* of the frame that was pushed last */
@@ -167,14 +169,18 @@ static __always_inline void vp_set_frame(const struct vp_stack_buf *b, struct vp
 	}
 }
 
-/* The frame that was pushed last, or NULL. */
-static __always_inline struct vp_frame *vp_last_frame(struct vp_stack_buf *b)
+/* The frame at that place of the tail, or NULL. */
+static __always_inline struct vp_frame *vp_frame_at(struct vp_stack_buf *b, __u32 off)
 {
-	__u32 off = b->frame_off - sizeof(struct vp_frame);
-
 	if (off > sizeof(b->tail) - sizeof(struct vp_frame))
 		return NULL;
 	return (void *)b->tail + off;
+}
+
+/* The one that was pushed last. */
+static __always_inline struct vp_frame *vp_last_frame(struct vp_stack_buf *b)
+{
+	return vp_frame_at(b, b->frame_off - sizeof(struct vp_frame));
 }
 
 /*
@@ -187,11 +193,10 @@ static __always_inline __u32 vp_push_frame(struct vp_unwind *u, bool deferred)
 	struct vp_stack_buf *b = u->buf;
 	__u64 at = b->next_flags & VP_FRAME_F_LEAF ? b->pc : b->pc - 1;
 	__u32 verdict = vp_resolve(u, at, deferred), off = b->frame_off;
-	struct vp_frame *f;
+	struct vp_frame *f = vp_frame_at(b, off);
 
-	if (off > sizeof(b->tail) - sizeof(*f))
+	if (!f)
 		return verdict;
-	f = (void *)b->tail + off;
 	f->pc = b->pc;
 	f->flags = b->next_flags;
 	vp_set_frame(b, f, verdict);
@@ -210,12 +215,10 @@ static long vp_mend_frame(__u32 i, void *data)
 {
 	struct vp_unwind *u = data;
 	struct vp_stack_buf *b = u->buf;
-	__u32 off = b->first_off + i * sizeof(struct vp_frame);
-	struct vp_frame *f;
+	struct vp_frame *f = vp_frame_at(b, b->first_off + i * sizeof(*f));
 
-	if (off > sizeof(b->tail) - sizeof(*f))
+	if (!f)
 		return 1;
-	f = (void *)b->tail + off;
 	if (vp_is_hit(b, f->flags & VP_FRAME_F_LEAF ? f->pc : f->pc - 1))
 		vp_set_frame(b, f, b->hit_verdict);
 	return 0;

@@ -86,6 +86,8 @@ static __always_inline long vp_arrive(struct vp_unwind *u, __u64 sp, __u64 pc, _
 
 	if (pc == 0)
 		return vp_end(b, VP_END_BOTTOM);
+	if (vp_is_no_pc(pc))
+		return vp_end(b, VP_END_UNKNOWN_PC);
 	if (b->cnt >= VP_MAX_USER_FRAMES)
 		return vp_end(b, VP_END_DEPTH);
 	b->sp = sp;
@@ -119,7 +121,7 @@ static __always_inline long vp_step_fp(struct vp_unwind *u, bool fallback, bool 
 {
 	struct vp_stack_buf *b = u->buf;
 	__u64 fp, next[2];
-	__u32 word = b->word;
+	__u32 word = b->word, cnt = b->cnt;
 
 	if (!vp_get_reg(b, VP_REG_FP, &fp))
 		return vp_end(b, VP_END_NO_ROW);
@@ -138,8 +140,9 @@ static __always_inline long vp_step_fp(struct vp_unwind *u, bool fallback, bool 
 		return 0;
 	/* Tried in vain: what it found is no code, so no frame. */
 	if (fallback && b->end == VP_END_UNKNOWN_PC) {
-		b->frame_off -= sizeof(struct vp_frame);
-		b->cnt--;
+		if (b->cnt != cnt)
+			b->frame_off -= sizeof(struct vp_frame);
+		b->cnt = cnt;
 		b->end = VP_END_NO_ROW;
 	}
 	return 1;
@@ -235,7 +238,12 @@ static __always_inline long vp_step_rule(struct vp_unwind *u, const struct vp_ru
 	if (err)
 		return vp_end(b, VP_END_BAD_MEMORY);
 	vp_restore_others(b, rule, rule->flags & VP_RULE_F_SAVED_BASE ? base : cfa);
-	b->regs_known &= VP_REGS_PRESERVED;
+	/*
+	 * Assembly that knows what its callee leaves alone counts its CFA from such a register, too. Of
+	 * the innermost function the registers may be what its caller had; no further.
+	 */
+	if (b->cnt > 1)
+		b->regs_known &= VP_REGS_PRESERVED;
 	if (rule->flags & VP_RULE_F_SIGNAL)
 		flags = VP_FRAME_F_LEAF;
 	return vp_arrive(u, cfa, ra, flags, deferred);
@@ -256,8 +264,9 @@ static __always_inline void vp_look_for_sigreturn(struct vp_stack_buf *b, struct
  */
 static __always_inline struct vp_rule *vp_rule_of(struct vp_unwind *u, struct vp_frame *f)
 {
-	__u64 offset = f->flags & VP_FRAME_F_LEAF ? f->offset : f->offset - 1;
 	struct vp_stack_buf *b = u->buf;
+	bool at_pc = (f->flags & VP_FRAME_F_LEAF) && !(b->in_syscall && b->cnt == 1);
+	__u64 offset = at_pc ? f->offset : f->offset - 1;
 	struct vp_cached_rule *c = &b->no_cache;
 	__u32 file_id = f->file_id, state = VP_ROW_FILE_NONE;
 
