@@ -227,6 +227,20 @@ int vp_sample_deferred(struct bpf_perf_event_data *ctx)
 	return 0;
 }
 
+/*
+ * Hook: in the thread that exec'd; process context. One that was not the leader has the leader's tid
+ * now, and nobody exits under its own.
+ */
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(vp_forget_old_tid, struct task_struct *p, pid_t old_pid, struct linux_binprm *bprm)
+{
+	__u32 tid = old_pid;
+
+	if (tid != (__u32)bpf_get_current_task_btf()->pid)
+		bpf_map_delete_elem(&deferrals, &tid);
+	return 0;
+}
+
 /* Hook: in the exiting thread; process context. Frees what it had; a stack not taken is cancelled. */
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(vp_forget_deferral, struct task_struct *p)

@@ -107,7 +107,8 @@ static __always_inline __u32 vp_search_rows(const struct vp_row_file *file, __u3
 	array = bpf_map_lookup_elem(&row_arrays, &file_id);
 	if (array) {
 		vp_copy_rule(rule, array, file->desc.rule_elem, vp_rule_number(file, array, key));
-		state = VP_ROW_FILE_READY;
+		/* The state is taken back before the array is: what was searched may have been another. */
+		state = *(volatile const __u32 *)&file->state;
 	}
 	vp_rows_unlock();
 	return state;

@@ -249,13 +249,19 @@ static __always_inline long vp_step_rule(struct vp_unwind *u, const struct vp_ru
 	return vp_arrive(u, cfa, ra, flags, deferred);
 }
 
-/* Code that a signal handler returns to has a rule, whoever wrote it. */
-static __always_inline void vp_look_for_sigreturn(struct vp_stack_buf *b, struct vp_rule *rule)
+/*
+ * Code that a signal handler returns to has a rule, whoever wrote it. False: it could not be read, and
+ * may be such code nevertheless.
+ */
+static __always_inline bool vp_look_for_sigreturn(struct vp_stack_buf *b, struct vp_rule *rule)
 {
 	__u8 code[VP_SIGRETURN_BYTES];
 
-	if (!vp_read_user(b, code, sizeof(code), b->pc) && vp_is_sigreturn(code))
+	if (vp_read_user(b, code, sizeof(code), b->pc))
+		return false;
+	if (vp_is_sigreturn(code))
 		vp_sigreturn_rule(rule);
+	return true;
 }
 
 /*
@@ -288,7 +294,8 @@ static __always_inline struct vp_rule *vp_rule_of(struct vp_unwind *u, struct vp
 	c->owner = 0;
 	if (c->rule.cfa == VP_CFA_NONE) {
 		c->owner = u->task->tgid;
-		vp_look_for_sigreturn(b, &c->rule);
+		if (!vp_look_for_sigreturn(b, &c->rule))
+			state = VP_ROW_FILE_UNKNOWN;
 	}
 	c->offset = state == VP_ROW_FILE_UNKNOWN ? 0 : offset;
 	c->file_id = file_id;

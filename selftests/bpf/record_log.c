@@ -88,6 +88,15 @@ static int on_inherit(void *ctx, const struct vp_rec_inherit *r)
 	return 0;
 }
 
+static int on_user_stack(void *ctx, const struct vp_rec_user_stack *r, const struct vp_frame *user)
+{
+	struct log_item it = {.user_stack = *r};
+
+	it.user = copy_of(user, r->user_cnt * sizeof(*user));
+	add(ctx, &it);
+	return 0;
+}
+
 const struct vp_record_ops record_log_ops = {
 	.mmap2 = on_mmap2,
 	.sample = on_sample,
@@ -95,6 +104,7 @@ const struct vp_record_ops record_log_ops = {
 	.fork = on_fork,
 	.exit = on_exit_rec,
 	.inherit = on_inherit,
+	.user_stack = on_user_stack,
 };
 
 void record_log_init(struct record_log *l)
@@ -196,10 +206,12 @@ static void inherit(struct lives *ls, const struct vp_rec_inherit *r)
 
 static bool is_announced(const struct life *life, const struct vp_frame *f)
 {
+	uint64_t at = log_frame_at(f);
+
 	for (size_t i = life->cnt; i-- > 0;) {
 		const struct vp_xmap *x = &life->xmap[i];
 
-		if (f->pc >= x->start && f->pc < x->end && x->file_id == f->file_id &&
+		if (at >= x->start && at < x->end && x->file_id == f->file_id &&
 		    x->verdict == f->verdict && f->pc - x->start + x->pgoff == f->offset)
 			return true;
 	}

@@ -16,10 +16,11 @@ struct log_item {
 		struct vp_rec_fork fork;
 		struct vp_rec_exit exit;
 		struct vp_rec_inherit inherit;
+		struct vp_rec_user_stack user_stack;
 	};
 	char *name;	       /* MMAP2: padded as the record says */
 	uint64_t *kern;	       /* SAMPLE */
-	struct vp_frame *user; /* SAMPLE */
+	struct vp_frame *user; /* SAMPLE, USER_STACK */
 };
 
 struct record_log {
@@ -43,6 +44,12 @@ size_t record_log_count(const struct record_log *l, uint16_t kind);
 
 /* The i-th record of a kind, or NULL. */
 const struct log_item *record_log_nth(const struct record_log *l, uint16_t kind, size_t i);
+
+/* The address that stands for a frame: a return address is looked up one byte before. */
+static inline uint64_t log_frame_at(const struct vp_frame *f)
+{
+	return f->flags & VP_FRAME_F_LEAF ? f->pc : f->pc - 1;
+}
 
 /*
  * The property of the stream: each FILE or VDSO frame has a mapping record of the same life

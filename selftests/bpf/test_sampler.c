@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Samples of children whose stacks are known, against their /proc/PID/maps. */
-#include "procmaps.h"
-#include "recorder.h"
-#include "target.h"
+#include "expect.h"
+#include "spinner.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
@@ -25,11 +24,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PAGE 4096UL
-
 #define FOLLOW (VP_TARGET_F_ARMED | VP_TARGET_F_INHERIT)
 
-static struct recorder r;
+static struct recorder r = RECORDER_PLAIN;
 
 static void tear_down(void)
 {
@@ -38,172 +35,18 @@ static void tear_down(void)
 
 TestSuite(sampler, .fini = tear_down, .timeout = 60);
 
-/* ---- what is sampled ------------------------------------------------------------------------ */
-
-/*
- * Calls fn with its frame as the outermost one: a frame pointer of 0 above it, as at the
- * start of a process. The call returns to FILE, so the stack is fn's frames and one more.
- */
-void call_outermost(void (*fn)(void));
-__asm__(".pushsection .text\n"
-	".type call_outermost, @function\n"
-	"call_outermost:\n"
-	"	push %rbp\n"
-	"	xor %ebp, %ebp\n"
-	"	call *%rdi\n"
-	"	pop %rbp\n"
-	"	ret\n"
-	".size call_outermost, . - call_outermost\n"
-	".popsection\n");
-
-/* gcc leaves out the frame pointer of a leaf that does not touch the stack. */
-#define KEEP_FRAME()  volatile int frame_ __attribute__((unused)) = 0
-/* Behind a call: it is no tail call. */
-#define NOT_THE_END() __asm__ volatile("" ::: "memory")
-
-static volatile bool enough;
-static volatile uint64_t turns;
-
-__attribute__((noipa)) static void spin_leaf(void)
+static void set_deferred(void)
 {
-	KEEP_FRAME();
-	while (!enough)
-		turns++;
+	if (!recorder_can_defer())
+		cr_skip_test("this kernel cannot run BPF in a task's context");
+	r.mode = VP_UNWIND_DEFERRED;
 }
 
-__attribute__((noipa)) static void spin_middle(void)
-{
-	spin_leaf();
-	NOT_THE_END();
-}
-
-__attribute__((noipa)) static void spin_root(void)
-{
-	spin_middle();
-	NOT_THE_END();
-}
-
-static int depth;
-
-__attribute__((noipa)) static void spin_deep(int n)
-{
-	if (n > 0)
-		spin_deep(n - 1);
-	else
-		spin_leaf();
-	NOT_THE_END();
-}
-
-__attribute__((noipa)) static void spin_at_depth(void)
-{
-	spin_deep(depth);
-	NOT_THE_END();
-}
-
-/* Longer than any of these functions. */
-#define FUNCTION_MAX 128
-
-static bool is_in(uint64_t pc, void (*fn)(void))
-{
-	return pc >= (uint64_t)fn && pc < (uint64_t)fn + FUNCTION_MAX;
-}
-
-static void spin(void *arg)
-{
-	prctl(PR_SET_NAME, "vp spinner");
-	target_tell(0);
-	call_outermost(arg);
-}
-
-/* Starts a child that spins in fn's stack. */
-static void start_spinning(struct target *t, void (*fn)(void))
-{
-	target_start(t, spin, fn);
-	target_hear(t);
-}
-
-/* ---- what must be true of frames ------------------------------------------------------------ */
-
-/* The name that the records give a file, or "". */
-static const char *name_of_file(uint32_t file_id)
-{
-	for (size_t i = 0; i < r.log.cnt; i++) {
-		const struct log_item *it = &r.log.item[i];
-
-		if (it->hdr.kind == VP_REC_MMAP2 && it->mmap2.file_id == file_id)
-			return it->name;
-	}
-	return "";
-}
-
-static void expect_frame_as_maps(const struct procmaps *m, const struct vp_frame *f)
-{
-	const struct procmaps_row *row = procmaps_find(m, f->pc);
-
-	if (f->verdict == VP_VERDICT_BUSY)
-		return;
-	if (!row || row->prot[2] != 'x') {
-		cr_expect(ne(u32, f->verdict, VP_VERDICT_FILE), "%" PRIx64, (uint64_t)f->pc);
-		cr_expect(zero(u64, f->offset));
-		return;
-	}
-	if (!row->ino)
-		return;
-	cr_assert(eq(u32, f->verdict, VP_VERDICT_FILE), "%" PRIx64 " %s", (uint64_t)f->pc,
-		  row->name);
-	cr_assert(eq(u64, f->offset, f->pc - row->start + row->pgoff), "%s", row->name);
-	cr_assert(eq(str, (char *)name_of_file(f->file_id), row->name));
-}
-
-/* All frames of all samples of a process that did not change its mappings. */
-static void expect_all_as_maps(const struct procmaps *m, uint32_t tgid)
-{
-	for (size_t i = 0; i < r.log.cnt; i++) {
-		const struct log_item *it = &r.log.item[i];
-
-		if (it->hdr.kind != VP_REC_SAMPLE || it->sample.proc.tgid != tgid)
-			continue;
-		for (size_t j = 0; j < it->sample.user_cnt; j++) {
-			expect_frame_as_maps(m, &it->user[j]);
-			cr_expect(eq(int, !!(it->user[j].flags & VP_FRAME_F_LEAF), j == 0));
-			cr_expect(eq(int, !!(it->user[j].flags & VP_FRAME_F_FP), j != 0));
-		}
-	}
-}
-
-/* Also for lost records: nothing may have been. */
-static void expect_all_announced(size_t at_least)
-{
-	char text[512];
-	size_t frames, bad;
-
-	cr_expect(zero(u64, recorder_counter(&r, VP_CNT_LOST_MMAP2)));
-	cr_expect(zero(u64, recorder_counter(&r, VP_CNT_LOST_EVENT)));
-	bad = record_log_unannounced(&r.log, text, sizeof(text), &frames);
-	cr_expect(zero(sz, bad), "of %zu: %s", frames, text);
-	cr_expect(ge(sz, frames, at_least));
-}
-
-/* Samples of tgid that were taken in spin_leaf below exactly cnt frames. */
-static size_t count_spinning(uint32_t tgid, size_t cnt, uint16_t end)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < r.log.cnt; i++) {
-		const struct log_item *it = &r.log.item[i];
-
-		if (it->hdr.kind == VP_REC_SAMPLE && it->sample.proc.tgid == tgid &&
-		    it->sample.user_cnt == cnt && is_in(it->user[0].pc, spin_leaf)) {
-			cr_expect(eq(u32, it->sample.user_end, end));
-			n++;
-		}
-	}
-	return n;
-}
+TestSuite(sampler_deferred, .init = set_deferred, .fini = tear_down, .timeout = 60);
 
 /* ---- one process ---------------------------------------------------------------------------- */
 
-Test(sampler, a_spinning_process_has_exactly_its_chain)
+static void a_spinning_process_has_exactly_its_chain(void)
 {
 	struct procmaps m;
 	struct target t;
@@ -228,23 +71,19 @@ Test(sampler, a_spinning_process_has_exactly_its_chain)
 		cr_expect(gt(u64, it->sample.period, 0));
 		cr_expect(eq(int, it->sample.kern_cnt > 0,
 			     !!(it->sample.hdr.flags & VP_SAMPLE_F_KERNEL_MODE)));
-		if (it->sample.user_cnt != 4)
-			continue;
-		chains += is_in(f[0].pc, spin_leaf) && is_in(f[1].pc, spin_middle) &&
-			  is_in(f[2].pc, spin_root) &&
-			  is_in(f[3].pc, (void (*)(void))call_outermost) &&
+		chains += is_spin_root_chain(f, it->sample.user_cnt) &&
 			  it->sample.user_end == VP_END_BOTTOM;
 	}
 	cr_expect(eq(sz, chains, samples));
-	expect_all_as_maps(&m, (uint32_t)t.pid);
-	expect_all_announced(4 * samples);
+	expect_all_as_maps(&r.log, &m, (uint32_t)t.pid);
+	expect_all_announced(&r, 4 * samples);
 	cr_expect(zero(u64, recorder_counter(&r, VP_CNT_FRAMES_UNRESOLVED)));
 	cr_expect(eq(u64, recorder_counter(&r, VP_CNT_SAMPLES), samples));
 	procmaps_free(&m);
 	target_end(&t);
 }
 
-Test(sampler, a_process_that_was_not_walked_is_learned_from_its_samples)
+static void a_process_that_was_not_walked_is_learned_from_its_samples(void)
 {
 	struct procmaps m;
 	struct target t;
@@ -257,8 +96,8 @@ Test(sampler, a_process_that_was_not_walked_is_learned_from_its_samples)
 	cr_assert(zero(int, vp_session_start(r.s, &e)));
 	recorder_wait(&r, 50);
 	recorder_stop(&r);
-	expect_all_as_maps(&m, (uint32_t)t.pid);
-	expect_all_announced(200);
+	expect_all_as_maps(&r.log, &m, (uint32_t)t.pid);
+	expect_all_announced(&r, 200);
 	/* one question was enough: all of the chain is in one mapping */
 	cr_expect(eq(u64, recorder_counter(&r, VP_CNT_FIND_OK), 1));
 	cr_expect(eq(sz, record_log_count(&r.log, VP_REC_MMAP2), 1));
@@ -271,7 +110,7 @@ static void expect_depth(int calls, size_t frames, uint16_t end)
 	struct procmaps m;
 	struct target t;
 
-	depth = calls;
+	spin_depth = calls;
 	recorder_open(&r, VP_FILTER_TGID, 0);
 	start_spinning(&t, spin_at_depth);
 	procmaps_read(&m, t.pid);
@@ -280,29 +119,26 @@ static void expect_depth(int calls, size_t frames, uint16_t end)
 	recorder_wait(&r, 30);
 	recorder_stop(&r);
 	/* the first may still be on its way down */
-	cr_expect(ge(sz, count_spinning((uint32_t)t.pid, frames, end), 29));
-	expect_all_as_maps(&m, (uint32_t)t.pid);
+	cr_expect(ge(sz, count_spinning(&r.log, (uint32_t)t.pid, frames, end), 29));
+	expect_all_as_maps(&r.log, &m, (uint32_t)t.pid);
 	procmaps_free(&m);
 	target_end(&t);
 }
 
-Test(sampler, a_stack_of_600_calls_is_whole)
+static void a_stack_of_600_calls_is_whole(void)
 {
 	expect_depth(600, 600 + 4, VP_END_BOTTOM);
 }
 
-Test(sampler, a_stack_that_just_fits_is_whole)
+static void a_stack_that_just_fits_is_whole(void)
 {
 	expect_depth(VP_MAX_USER_FRAMES - 4, VP_MAX_USER_FRAMES, VP_END_BOTTOM);
 }
 
-Test(sampler, a_stack_beyond_the_limit_says_so)
+static void a_stack_beyond_the_limit_says_so(void)
 {
 	expect_depth(VP_MAX_USER_FRAMES - 3, VP_MAX_USER_FRAMES, VP_END_DEPTH);
 }
-
-/* push %rbp; mov %rsp,%rbp; 1: pause; jmp 1b */
-static const uint8_t endless_code[] = {0x55, 0x48, 0x89, 0xe5, 0xf3, 0x90, 0xeb, 0xfc};
 
 static void run_generated_code(void *arg)
 {
@@ -319,7 +155,7 @@ static void run_generated_code(void *arg)
 	call_outermost((void (*)(void))page);
 }
 
-Test(sampler, generated_code_is_reported_once_and_named_so)
+static void generated_code_is_reported_once_and_named_so(void)
 {
 	size_t in_jit = 0, reported = 0;
 	uint64_t page;
@@ -355,23 +191,6 @@ Test(sampler, generated_code_is_reported_once_and_named_so)
 
 /* ---- mappings beyond the table, and mappings that change ------------------------------------ */
 
-/* push %rbp; mov %rsp,%rbp; mov $N,%ecx; 1: dec %ecx; jne 1b; pop %rbp; ret */
-static const uint8_t short_code[] = {0x55, 0x48, 0x89, 0xe5, 0xb9, 0x00, 0x00, 0x10,
-				     0x00, 0xff, 0xc9, 0x75, 0xfc, 0x5d, 0xc3};
-
-/* An unlinked file with code at the start of each page; its descriptor. */
-static int code_file(size_t pages, const uint8_t *code, size_t size)
-{
-	char path[] = "/tmp/vmaprof-sampler.XXXXXX";
-	int fd = mkstemp(path);
-
-	target_check(fd >= 0 && !unlink(path));
-	for (size_t i = 0; i < pages; i++)
-		target_check(pwrite(fd, code, size, (off_t)(i * PAGE)) == (ssize_t)size);
-	target_check(!ftruncate(fd, (off_t)(pages * PAGE)));
-	return fd;
-}
-
 #define MANY 160
 
 static void run_code_in_many_mappings(void *arg)
@@ -393,7 +212,7 @@ static void run_code_in_many_mappings(void *arg)
 		call_outermost(fn[i % MANY]);
 }
 
-Test(sampler, more_mappings_than_the_table_holds_cost_no_right_answer)
+static void more_mappings_than_the_table_holds_cost_no_right_answer(void)
 {
 	bool seen[MANY] = {false};
 	size_t distinct = 0;
@@ -408,14 +227,14 @@ Test(sampler, more_mappings_than_the_table_holds_cost_no_right_answer)
 	recorder_start(&r, t.pid);
 	recorder_wait(&r, 600);
 	recorder_stop(&r);
-	expect_all_as_maps(&m, (uint32_t)t.pid);
-	expect_all_announced(1000);
+	expect_all_as_maps(&r.log, &m, (uint32_t)t.pid);
+	expect_all_announced(&r, 1000);
 	cr_expect(gt(u64, recorder_counter(&r, VP_CNT_XMAP_FULL), 0));
 	for (size_t i = 0; i < r.log.cnt; i++) {
 		const struct log_item *it = &r.log.item[i];
 
 		if (it->hdr.kind == VP_REC_SAMPLE && it->user[0].verdict == VP_VERDICT_FILE &&
-		    strstr(name_of_file(it->user[0].file_id), "vmaprof-sampler."))
+		    strstr(name_of_file(&r.log, it->user[0].file_id), "vmaprof-sampler."))
 			seen[it->user[0].offset / PAGE % MANY] = true;
 	}
 	for (size_t i = 0; i < MANY; i++)
@@ -443,7 +262,7 @@ static void replace_a_mapping(void *arg)
 	call_outermost((void (*)(void))p);
 }
 
-Test(sampler, a_mapping_that_took_the_place_of_another_is_the_one_reported)
+static void a_mapping_that_took_the_place_of_another_is_the_one_reported(void)
 {
 	size_t after = 0, right = 0;
 	struct timespec now;
@@ -496,22 +315,7 @@ static void fork_when_told(void *arg)
 	target_pause();
 }
 
-/* Where in the log the first record of a kind stands that concerns tgid; log.cnt: nowhere. */
-static size_t first_of(uint16_t kind, uint32_t tgid)
-{
-	for (size_t i = 0; i < r.log.cnt; i++) {
-		const struct log_item *it = &r.log.item[i];
-		uint32_t of = kind == VP_REC_FORK      ? it->fork.child.tgid
-			      : kind == VP_REC_INHERIT ? it->inherit.proc.tgid
-						       : it->sample.proc.tgid;
-
-		if (it->hdr.kind == kind && of == tgid)
-			return i;
-	}
-	return r.log.cnt;
-}
-
-Test(sampler, a_child_without_exec_has_its_parents_mappings)
+static void a_child_without_exec_has_its_parents_mappings(void)
 {
 	size_t fork_at, inherit_at, sample_at;
 	const struct log_item *it;
@@ -530,9 +334,9 @@ Test(sampler, a_child_without_exec_has_its_parents_mappings)
 	recorder_wait(&r, 60);
 	recorder_stop(&r);
 
-	fork_at = first_of(VP_REC_FORK, (uint32_t)child);
-	inherit_at = first_of(VP_REC_INHERIT, (uint32_t)child);
-	sample_at = first_of(VP_REC_SAMPLE, (uint32_t)child);
+	fork_at = first_of(&r.log, VP_REC_FORK, (uint32_t)child);
+	inherit_at = first_of(&r.log, VP_REC_INHERIT, (uint32_t)child);
+	sample_at = first_of(&r.log, VP_REC_SAMPLE, (uint32_t)child);
 	cr_assert(lt(sz, sample_at, r.log.cnt));
 	cr_expect(lt(sz, fork_at, inherit_at));
 	cr_expect(lt(sz, inherit_at, sample_at));
@@ -546,9 +350,9 @@ Test(sampler, a_child_without_exec_has_its_parents_mappings)
 	it = &r.log.item[fork_at];
 	cr_expect(eq(u32, it->fork.parent_tgid, t.pid));
 	cr_expect(eq(u32, it->fork.child_tid, child));
-	cr_expect(ge(sz, count_spinning((uint32_t)child, 4, VP_END_BOTTOM), 50));
-	expect_all_as_maps(&m, (uint32_t)child);
-	expect_all_announced(200);
+	cr_expect(ge(sz, count_spinning(&r.log, (uint32_t)child, 4, VP_END_BOTTOM), 50));
+	expect_all_as_maps(&r.log, &m, (uint32_t)child);
+	expect_all_announced(&r, 200);
 	procmaps_free(&m);
 	target_end(&t);
 }
@@ -626,21 +430,21 @@ static void expect_a_new_life(target_body body)
 		}
 	}
 	cr_expect(gt(sz, after, 50));
-	expect_all_announced(120);
+	expect_all_announced(&r, 120);
 	target_end(&t);
 }
 
-Test(sampler, nothing_of_the_old_image_follows_an_exec)
+static void nothing_of_the_old_image_follows_an_exec(void)
 {
 	expect_a_new_life(spin_until_exec);
 }
 
-Test(sampler, nothing_of_the_old_image_follows_an_exec_by_a_thread)
+static void nothing_of_the_old_image_follows_an_exec_by_a_thread(void)
 {
 	expect_a_new_life(have_a_thread_that_execs);
 }
 
-Test(sampler, a_command_is_sampled_from_its_exec_on)
+static void a_command_is_sampled_from_its_exec_on(void)
 {
 	const struct log_item *exec;
 	struct target t;
@@ -668,7 +472,7 @@ Test(sampler, a_command_is_sampled_from_its_exec_on)
 			cr_expect(zero(int, memcmp(&it->sample.proc, &exec->exec.proc,
 						   sizeof(exec->exec.proc))));
 	}
-	expect_all_announced(30);
+	expect_all_announced(&r, 30);
 	target_end(&t);
 }
 
@@ -748,36 +552,22 @@ static void expect_announced_under_churn(uint32_t filter)
 	cr_expect(gt(sz, record_log_count(&r.log, VP_REC_EXIT), 20));
 	cr_expect(gt(sz, record_log_count(&r.log, VP_REC_INHERIT), 10));
 	cr_expect(zero(u64, recorder_counter(&r, VP_CNT_PROC_FULL)));
-	expect_all_announced(2500);
+	expect_all_announced(&r, 2500);
 }
 
-Test(sampler, mappings_precede_the_samples_of_processes_that_fork_and_exec)
+static void mappings_precede_the_samples_of_processes_that_fork_and_exec(void)
 {
 	expect_announced_under_churn(VP_FILTER_TGID);
 }
 
-Test(sampler, mappings_precede_the_samples_of_all_processes)
+static void mappings_precede_the_samples_of_all_processes(void)
 {
 	expect_announced_under_churn(VP_FILTER_ALL);
 }
 
 /* ---- whom ----------------------------------------------------------------------------------- */
 
-static void expect_only(uint32_t tgid, uint32_t tid)
-{
-	for (size_t i = 0; i < r.log.cnt; i++) {
-		const struct log_item *it = &r.log.item[i];
-
-		if (it->hdr.kind == VP_REC_FORK)
-			cr_expect(eq(u32, it->fork.parent_tgid, tgid));
-		else
-			cr_expect(eq(u32, it->sample.proc.tgid, tgid), "kind %u", it->hdr.kind);
-		if (it->hdr.kind == VP_REC_SAMPLE && tid)
-			cr_expect(eq(u32, it->sample.tid, tid));
-	}
-}
-
-Test(sampler, a_process_is_recorded_and_no_other)
+static void a_process_is_recorded_and_no_other(void)
 {
 	struct target wanted, other;
 
@@ -788,7 +578,7 @@ Test(sampler, a_process_is_recorded_and_no_other)
 	recorder_start(&r, wanted.pid);
 	recorder_wait(&r, 60);
 	recorder_stop(&r);
-	expect_only((uint32_t)wanted.pid, (uint32_t)wanted.pid);
+	expect_only(&r.log, (uint32_t)wanted.pid, (uint32_t)wanted.pid);
 	target_end(&wanted);
 	target_end(&other);
 }
@@ -810,7 +600,7 @@ static void spin_in_three_threads(void *arg)
 	call_outermost(arg);
 }
 
-Test(sampler, a_thread_is_recorded_and_no_other)
+static void a_thread_is_recorded_and_no_other(void)
 {
 	struct target t;
 	pid_t tid;
@@ -823,11 +613,11 @@ Test(sampler, a_thread_is_recorded_and_no_other)
 	recorder_start(&r, t.pid);
 	recorder_wait(&r, 60);
 	recorder_stop(&r);
-	expect_only((uint32_t)t.pid, (uint32_t)tid);
+	expect_only(&r.log, (uint32_t)t.pid, (uint32_t)tid);
 	target_end(&t);
 }
 
-Test(sampler, threads_of_a_process_are_told_apart)
+static void threads_of_a_process_are_told_apart(void)
 {
 	size_t of[3] = {0};
 	struct target t;
@@ -842,7 +632,7 @@ Test(sampler, threads_of_a_process_are_told_apart)
 	recorder_start(&r, t.pid);
 	recorder_wait(&r, 400);
 	recorder_stop(&r);
-	expect_only((uint32_t)t.pid, 0);
+	expect_only(&r.log, (uint32_t)t.pid, 0);
 	for (size_t i = 0; i < r.log.cnt; i++) {
 		for (int j = 0; j < 3; j++)
 			of[j] += r.log.item[i].hdr.kind == VP_REC_SAMPLE &&
@@ -854,7 +644,7 @@ Test(sampler, threads_of_a_process_are_told_apart)
 	target_end(&t);
 }
 
-Test(sampler, a_cgroup_is_recorded_and_no_other)
+static void a_cgroup_is_recorded_and_no_other(void)
 {
 	char dir[] = "/tmp/vmaprof-cgroup.XXXXXX", group[64], procs[80];
 	struct target wanted, other;
@@ -885,13 +675,12 @@ Test(sampler, a_cgroup_is_recorded_and_no_other)
 	recorder_start(&r, wanted.pid);
 	recorder_wait(&r, 60);
 	recorder_stop(&r);
-	expect_only((uint32_t)wanted.pid, (uint32_t)wanted.pid);
+	expect_only(&r.log, (uint32_t)wanted.pid, (uint32_t)wanted.pid);
 
 	target_end(&wanted);
 	target_end(&other);
 	close(fd);
 	recorder_close(&r);
-	r.s = NULL;
 	rmdir(group);
 	umount(dir);
 	rmdir(dir);
@@ -904,7 +693,7 @@ static bool are_lost(void *arg)
 	return recorder_counter(&r, VP_CNT_LOST_SAMPLE) > *(const uint64_t *)arg;
 }
 
-Test(sampler, samples_that_do_not_fit_are_counted_and_later_ones_come)
+static void samples_that_do_not_fit_are_counted_and_later_ones_come(void)
 {
 	uint64_t some = 30, lost, delivered;
 	struct target t;
@@ -927,4 +716,196 @@ Test(sampler, samples_that_do_not_fit_are_counted_and_later_ones_come)
 	cr_expect(gt(u64, lost, some));
 	cr_expect(eq(u64, delivered, record_log_count(&r.log, VP_REC_SAMPLE)));
 	target_end(&t);
+}
+
+/* ---- in both modes ------------------------------------------------------------------------- */
+
+Test(sampler, a_spinning_process_has_exactly_its_chain)
+{
+	a_spinning_process_has_exactly_its_chain();
+}
+
+Test(sampler_deferred, a_spinning_process_has_exactly_its_chain)
+{
+	a_spinning_process_has_exactly_its_chain();
+}
+
+Test(sampler, a_process_that_was_not_walked_is_learned_from_its_samples)
+{
+	a_process_that_was_not_walked_is_learned_from_its_samples();
+}
+
+Test(sampler_deferred, a_process_that_was_not_walked_is_learned_from_its_samples)
+{
+	a_process_that_was_not_walked_is_learned_from_its_samples();
+}
+
+Test(sampler, a_stack_of_600_calls_is_whole)
+{
+	a_stack_of_600_calls_is_whole();
+}
+
+Test(sampler_deferred, a_stack_of_600_calls_is_whole)
+{
+	a_stack_of_600_calls_is_whole();
+}
+
+Test(sampler, a_stack_that_just_fits_is_whole)
+{
+	a_stack_that_just_fits_is_whole();
+}
+
+Test(sampler_deferred, a_stack_that_just_fits_is_whole)
+{
+	a_stack_that_just_fits_is_whole();
+}
+
+Test(sampler, a_stack_beyond_the_limit_says_so)
+{
+	a_stack_beyond_the_limit_says_so();
+}
+
+Test(sampler_deferred, a_stack_beyond_the_limit_says_so)
+{
+	a_stack_beyond_the_limit_says_so();
+}
+
+Test(sampler, generated_code_is_reported_once_and_named_so)
+{
+	generated_code_is_reported_once_and_named_so();
+}
+
+Test(sampler_deferred, generated_code_is_reported_once_and_named_so)
+{
+	generated_code_is_reported_once_and_named_so();
+}
+
+Test(sampler, more_mappings_than_the_table_holds_cost_no_right_answer)
+{
+	more_mappings_than_the_table_holds_cost_no_right_answer();
+}
+
+Test(sampler_deferred, more_mappings_than_the_table_holds_cost_no_right_answer)
+{
+	more_mappings_than_the_table_holds_cost_no_right_answer();
+}
+
+Test(sampler, a_mapping_that_took_the_place_of_another_is_the_one_reported)
+{
+	a_mapping_that_took_the_place_of_another_is_the_one_reported();
+}
+
+Test(sampler_deferred, a_mapping_that_took_the_place_of_another_is_the_one_reported)
+{
+	a_mapping_that_took_the_place_of_another_is_the_one_reported();
+}
+
+Test(sampler, a_child_without_exec_has_its_parents_mappings)
+{
+	a_child_without_exec_has_its_parents_mappings();
+}
+
+Test(sampler_deferred, a_child_without_exec_has_its_parents_mappings)
+{
+	a_child_without_exec_has_its_parents_mappings();
+}
+
+Test(sampler, nothing_of_the_old_image_follows_an_exec)
+{
+	nothing_of_the_old_image_follows_an_exec();
+}
+
+Test(sampler_deferred, nothing_of_the_old_image_follows_an_exec)
+{
+	nothing_of_the_old_image_follows_an_exec();
+}
+
+Test(sampler, nothing_of_the_old_image_follows_an_exec_by_a_thread)
+{
+	nothing_of_the_old_image_follows_an_exec_by_a_thread();
+}
+
+Test(sampler_deferred, nothing_of_the_old_image_follows_an_exec_by_a_thread)
+{
+	nothing_of_the_old_image_follows_an_exec_by_a_thread();
+}
+
+Test(sampler, a_command_is_sampled_from_its_exec_on)
+{
+	a_command_is_sampled_from_its_exec_on();
+}
+
+Test(sampler_deferred, a_command_is_sampled_from_its_exec_on)
+{
+	a_command_is_sampled_from_its_exec_on();
+}
+
+Test(sampler, mappings_precede_the_samples_of_processes_that_fork_and_exec)
+{
+	mappings_precede_the_samples_of_processes_that_fork_and_exec();
+}
+
+Test(sampler_deferred, mappings_precede_the_samples_of_processes_that_fork_and_exec)
+{
+	mappings_precede_the_samples_of_processes_that_fork_and_exec();
+}
+
+Test(sampler, mappings_precede_the_samples_of_all_processes)
+{
+	mappings_precede_the_samples_of_all_processes();
+}
+
+Test(sampler_deferred, mappings_precede_the_samples_of_all_processes)
+{
+	mappings_precede_the_samples_of_all_processes();
+}
+
+Test(sampler, a_process_is_recorded_and_no_other)
+{
+	a_process_is_recorded_and_no_other();
+}
+
+Test(sampler_deferred, a_process_is_recorded_and_no_other)
+{
+	a_process_is_recorded_and_no_other();
+}
+
+Test(sampler, a_thread_is_recorded_and_no_other)
+{
+	a_thread_is_recorded_and_no_other();
+}
+
+Test(sampler_deferred, a_thread_is_recorded_and_no_other)
+{
+	a_thread_is_recorded_and_no_other();
+}
+
+Test(sampler, threads_of_a_process_are_told_apart)
+{
+	threads_of_a_process_are_told_apart();
+}
+
+Test(sampler_deferred, threads_of_a_process_are_told_apart)
+{
+	threads_of_a_process_are_told_apart();
+}
+
+Test(sampler, a_cgroup_is_recorded_and_no_other)
+{
+	a_cgroup_is_recorded_and_no_other();
+}
+
+Test(sampler_deferred, a_cgroup_is_recorded_and_no_other)
+{
+	a_cgroup_is_recorded_and_no_other();
+}
+
+Test(sampler, samples_that_do_not_fit_are_counted_and_later_ones_come)
+{
+	samples_that_do_not_fit_are_counted_and_later_ones_come();
+}
+
+Test(sampler_deferred, samples_that_do_not_fit_are_counted_and_later_ones_come)
+{
+	samples_that_do_not_fit_are_counted_and_later_ones_come();
 }

@@ -103,3 +103,12 @@ const struct procmaps_row *procmaps_named(const struct procmaps *m, const char *
 	}
 	return NULL;
 }
+
+bool procfs_is_asleep(pid_t tid)
+{
+	char *text = procfs_text(tid, "stat"), *name_end = strrchr(text, ')');
+	bool yes = name_end && name_end[2] == 'S';
+
+	free(text);
+	return yes;
+}

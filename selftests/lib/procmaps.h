@@ -3,6 +3,7 @@
 #ifndef PROCMAPS_H
 #define PROCMAPS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -30,5 +31,8 @@ const struct procmaps_row *procmaps_named(const struct procmaps *m, const char *
 
 /* The whole text of /proc/PID/NAME; caller frees. */
 char *procfs_text(pid_t pid, const char *name);
+
+/* Whether a thread sleeps, by its number. */
+bool procfs_is_asleep(pid_t tid);
 
 #endif

@@ -244,6 +244,8 @@ int vp_session_start(struct vp_session *s, struct vp_err *e)
 		return vp_perf_events_attach(&s->events, s->sampler->progs.vp_sample, e);
 	s->deferred->links.vp_forget_deferral =
 		bpf_program__attach(s->deferred->progs.vp_forget_deferral);
+	s->deferred->links.vp_forget_old_tid =
+		bpf_program__attach(s->deferred->progs.vp_forget_old_tid);
 	return vp_perf_events_attach(&s->events, s->deferred->progs.vp_sample_deferred, e);
 }
 
