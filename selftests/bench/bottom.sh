@@ -30,7 +30,7 @@ for mode in $(unwind_modes); do
 	for ((i = 0; i + 1 < ${#ends[@]}; i += 3)); do
 		reason=${ends[i]} value=${ends[i + 1]}
 		if [ "$reason" = BOTTOM ]; then
-			verdict=$(awk -v v="$value" -v t=$target 'BEGIN { print v >= t ? "met" : "MISSED" }')
+			verdict=$(awk -v v="$value" -v t=$target 'BEGIN { print (v >= t ? "met" : "MISSED") }')
 			row "bottom.$mode" "$mode: end BOTTOM" "$value" % '>=' $target "$verdict"
 		else
 			row "bottom.$mode.$reason" "$mode: $reason" "$value" %

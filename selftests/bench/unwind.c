@@ -45,7 +45,7 @@ static void report_mode(const char *id, const char *what, enum vp_unwind_mode mo
 	struct sampling_cost few =
 		record(BENCH_WORKLOAD("big_library"), "1", VP_CALL_GRAPH_DWARF, mode);
 	struct sampling_cost usual =
-		record(BENCH_WORKLOAD("big_library"), "2", VP_CALL_GRAPH_DWARF, mode);
+		record(BENCH_WORKLOAD("big_library"), "3", VP_CALL_GRAPH_DWARF, mode);
 	struct sampling_cost deep =
 		record(BENCH_WORKLOAD("big_library"), "8", VP_CALL_GRAPH_DWARF, mode);
 	double per_frame = (sampling_ns(&deep, other_ns) - sampling_ns(&few, other_ns)) /

@@ -7,11 +7,10 @@ source "$(dirname "${BASH_SOURCE[0]}")/lib.sh" || exit 1
 # shellcheck source=selftests/e2e/lib_unwind.sh
 source "$E2E/lib_unwind.sh" || exit 1
 
-# not those without any end: a function without unwind information and frame pointer, and
-# coroutines, whose outermost function, in libc, has information that does not say so
+# not the one without any end: a function without unwind information and frame pointer
 entries=()
 for entry in "${unwind_static[@]}" "${unwind_moving[@]}"; do
-	[[ $entry == *asm-bare* || $entry == *nofp_coro* ]] || entries+=("$entry")
+	[[ $entry == *asm-bare* ]] || entries+=("$entry")
 done
 unwind_start "${entries[@]}"
 unwind_start_programs

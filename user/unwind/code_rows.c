@@ -2,15 +2,20 @@
 #include "code_rows.h"
 #include "arch_x86.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-#define CODE_BYTES  64
-#define DYNAMIC_MAX 512
+#define CODE_BYTES   64
+#define DYNAMIC_MAX  512
+#define SEARCHED_MAX (4U << 20) /* bytes of code */
 
 static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
 static const uint8_t sub_8_rsp[] = {0x48, 0x83, 0xec, 0x08};
 static const uint8_t add_8_rsp_ret[] = {0x48, 0x83, 0xc4, 0x08, 0xc3};
 static const uint8_t syscall_insn[] = {0x0f, 0x05};
+/* mov %rbx, %rsp; mov (%rsp), %rdi; test %rdi, %rdi; je */
+static const uint8_t start_context[] = {0x48, 0x89, 0xdc, 0x48, 0x8b, 0x3c,
+					0x24, 0x48, 0x85, 0xff, 0x74};
 
 static bool starts_with(const uint8_t *code, size_t len, const uint8_t *what, size_t what_len)
 {
@@ -82,19 +87,69 @@ static size_t read_dynamic(const struct elf_file *f, Elf64_Dyn dyn[DYNAMIC_MAX])
 	return 0;
 }
 
+/* Offset in the file of the first such bytes in a segment; 0: none, or it could not be read. */
+static uint64_t find_bytes(const struct elf_file *f, const struct elf_segment *s,
+			   const uint8_t *what, size_t len)
+{
+	uint8_t *code = malloc(s->filesz);
+	const uint8_t *at = NULL;
+	uint64_t offset = 0;
+
+	if (code && !elf_file_read(f, s->offset, code, s->filesz))
+		at = memmem(code, s->filesz, what, len);
+	if (at)
+		offset = s->offset + (uint64_t)(at - code);
+	free(code);
+	return offset;
+}
+
+/*
+ * The outermost function of a context returns to the first byte of glibc's __start_context, which
+ * is looked up one byte before: in a gap, where the stack can be said to end. There is no symbol for
+ * it, so the code is searched; a C library's is never large.
+ */
+static size_t row_of_context(const struct elf_file *f, const struct cfi_space *space,
+			     struct code_row *row)
+{
+	for (size_t i = 0; i < f->exec_cnt; i++) {
+		const struct elf_segment *s = &f->exec[i];
+		uint64_t offset;
+
+		if (s->filesz > SEARCHED_MAX || s->offset < space->base)
+			continue;
+		offset = find_bytes(f, s, start_context, sizeof(start_context));
+		if (offset > space->base && offset - space->base < space->span) {
+			row->end = (uint32_t)(offset - space->base);
+			row->key = row->end - 1;
+			row->cfa_off = 0;
+			return 1;
+		}
+	}
+	return 0;
+}
+
+static int by_key(const void *a, const void *b)
+{
+	const struct code_row *x = a, *y = b;
+
+	return (x->key > y->key) - (x->key < y->key);
+}
+
 size_t code_rows_find(const struct elf_file *f, const struct cfi_space *space,
 		      struct code_row rows[CODE_ROWS_MAX])
 {
 	Elf64_Dyn dyn[DYNAMIC_MAX];
-	size_t cnt = read_dynamic(f, dyn), n;
-	uint64_t init = dynamic_value(dyn, cnt, DT_INIT), fini = dynamic_value(dyn, cnt, DT_FINI);
+	size_t dyn_cnt = read_dynamic(f, dyn), cnt, kept = 0;
 
-	/* ascending: .fini comes behind .init, but nobody has to */
-	n = rows_at(f, space, init < fini ? init : fini, rows);
-	n += rows_at(f, space, init < fini ? fini : init, rows + n);
-	if (n == CODE_ROWS_MAX && rows[3].key < rows[2].end)
-		n = 3;
-	return n;
+	cnt = rows_at(f, space, dynamic_value(dyn, dyn_cnt, DT_INIT), rows);
+	cnt += rows_at(f, space, dynamic_value(dyn, dyn_cnt, DT_FINI), rows + cnt);
+	cnt += row_of_context(f, space, rows + cnt);
+	qsort(rows, cnt, sizeof(*rows), by_key);
+	for (size_t i = 0; i < cnt; i++) {
+		if (!kept || rows[kept - 1].end <= rows[i].key)
+			rows[kept++] = rows[i];
+	}
+	return kept;
 }
 
 bool code_rows_is_clone(const struct elf_file *f, const struct cfi_space *space, uint32_t key,

@@ -2,7 +2,8 @@
 /*
  * Code whose unwinding can be told from its bytes, where files have no information for it: what
  * crti.S puts into .init and .fini (the first code of a library that runs, often before its pages
- * are there), and the few instructions behind the system call of clone() and clone3().
+ * are there), the few instructions behind the system call of clone() and clone3(), and where the
+ * stack of a context that glibc's makecontext() has made ends.
  */
 #ifndef VP_CODE_ROWS_H
 #define VP_CODE_ROWS_H
@@ -11,15 +12,15 @@
 
 #include "vp_rows.h"
 
-/* From this key up to `end`, the CFA is the stack pointer + cfa_off. */
+/* From this key up to `end`, the CFA is the stack pointer + cfa_off; 0: the outermost frame. */
 struct code_row {
 	uint32_t key, end;
 	int32_t cfa_off;
 };
 
-#define CODE_ROWS_MAX 6
+#define CODE_ROWS_MAX 7
 
-/* Those of .init and .fini, in ascending order; how many. */
+/* Those of .init, .fini and contexts, in ascending order, without overlaps; how many. */
 size_t code_rows_find(const struct elf_file *f, const struct cfi_space *space,
 		      struct code_row rows[CODE_ROWS_MAX]);
 

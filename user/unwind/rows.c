@@ -260,15 +260,18 @@ static int compile_sections(struct compiler *c, const struct elf_file *f, struct
 /* A rule of code without an FDE: the return address is where it always is. */
 static int code_rule(struct compiler *c, int32_t cfa_off)
 {
+	static const struct vp_rule outermost = {.cfa = VP_CFA_END};
 	struct vp_rule rule = {.cfa_off = cfa_off, .cfa = VP_CFA_REG, .reg = ARCH_REG_SP};
 
+	if (!cfa_off)
+		return rule_dict_add(&c->dict, &outermost);
 	for (int i = 0; i < VP_SAVED_CNT; i++)
 		rule.saved[i] = i == VP_SAVED_RA ? -1 : VP_SAVED_SAME;
 	return rule_dict_add(&c->dict, &rule);
 }
 
-/* .init and .fini, where no FDE says more. */
-static int add_init_rows(struct compiler *c, const struct elf_file *f, struct row_list *list)
+/* What the code tells, where no FDE says more. */
+static int add_told_rows(struct compiler *c, const struct elf_file *f, struct row_list *list)
 {
 	struct row_list known = {0}, both = {0};
 	struct code_row rows[CODE_ROWS_MAX];
@@ -320,7 +323,7 @@ static void fill_clone_gaps(struct compiler *c, const struct elf_file *f, struct
 
 static int add_code_rows(struct compiler *c, const struct elf_file *f, struct row_list *list)
 {
-	int err = add_init_rows(c, f, list);
+	int err = add_told_rows(c, f, list);
 
 	if (!err)
 		fill_clone_gaps(c, f, list);
