@@ -10,7 +10,7 @@ BEGIN {
 	min_incomplete = 5
 	root["main"] = "_start;__libc_start_main[^;]*;(__libc_start_call_main|" local_libc ");"
 	root["thread"] = "((__)?clone3?(@@[^;]*)?|" local_libc ");(start_thread|" local_libc ");"
-	# of makecontext; its information about unwinding does not tell that it is the outermost
+	# of makecontext
 	root["other"] = "(__start_context;|" local_libc ";)?"
 }
 

@@ -70,7 +70,8 @@ int main(int argc, char **argv)
 		turns = ULONG_MAX;
 		wl_ready("chain=first_main;first_spin");
 	} else {
-		wl_ready("chain=first_main;first_spin|second_main;second_spin");
+		wl_ready("chain=first_main;first_spin|second_main;second_spin|first_main;"
+			 "swapcontext|second_main;swapcontext|first_main|second_main");
 	}
 	swapcontext(&back, &first);
 	return 0;
