@@ -51,6 +51,7 @@ struct vp_row_block {
 #define VP_CFA_DEREF 2 /* *(reg + cfa_off) + cfa_add */
 #define VP_CFA_PLT   3 /* reg + cfa_off + ((pc & 15) >= cfa_add ? 8 : 0): entries of .plt */
 #define VP_CFA_END   4 /* the outermost frame: there is no caller */
+#define VP_CFA_CLONE 5 /* reg + cfa_off; in a new thread, where the system call gave 0: as END */
 
 /* Offsets in saved[] count from the value of reg, not from the CFA; the RA's has its own flag. */
 #define VP_RULE_F_SAVED_BASE (1 << 0)

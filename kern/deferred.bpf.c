@@ -111,7 +111,34 @@ struct vp_attempt {
 	struct vp_deferral *d;
 };
 
-/* Has the page at addr brought in. False: there is none. Sleeps. */
+struct vp_range {
+	__u64 start, end;
+};
+
+static long vp_note_range(struct task_struct *task, struct vm_area_struct *vma, void *data)
+{
+	struct vp_range *range = data;
+
+	range->start = vma->vm_start;
+	range->end = vma->vm_end;
+	return 0;
+}
+
+/* Is addr in the mapping that sp points into? Else 0, or -EBUSY: nobody can say now. */
+static __always_inline int vp_is_stack(struct task_struct *task, __u64 addr, __u64 sp)
+{
+	struct vp_range range = {};
+
+	if (bpf_find_vma(task, sp, vp_note_range, &range, 0) == -EBUSY)
+		return -EBUSY;
+	return addr >= range.start && addr < range.end;
+}
+
+/*
+ * Has the page at addr brought in. False: there is none. Sleeps, as long as the page takes: so it is
+ * done only for what the task is going to touch itself, its stack and code that it returns to. What
+ * a guess by frame pointer leads to may be memory that this very task has to provide (userfaultfd).
+ */
 static __always_inline bool vp_bring_in(__u64 addr)
 {
 	__u8 byte;
@@ -119,9 +146,25 @@ static __always_inline bool vp_bring_in(__u64 addr)
 	return bpf_copy_from_user(&byte, sizeof(byte), (void *)addr) == 0;
 }
 
+#define VP_MISSING_ASK_AGAIN 1 /* no address that is wanted */
+
+/* What could not be read and is worth bringing in; 0: nothing. */
+static __always_inline __u64 vp_wanted_memory(const struct vp_stack_buf *b,
+					      struct task_struct *task)
+{
+	int is_stack;
+
+	if (!b->missing)
+		return b->missing_code;
+	is_stack = vp_is_stack(task, b->missing, b->sp);
+	if (is_stack < 0)
+		return VP_MISSING_ASK_AGAIN;
+	return is_stack ? b->missing : 0;
+}
+
 /*
  * Makes the stack and sends it; 0 to try again: memory was missing that is there now. Nothing is
- * held meanwhile: the target decides how long a page takes (userfaultfd, FUSE).
+ * held meanwhile: the target decides how long a page takes.
  */
 static long vp_attempt(__u32 i, void *data)
 {
@@ -137,14 +180,17 @@ static long vp_attempt(__u32 i, void *data)
 		u.buf->ts_ns = d->cookie;
 		u.buf->frame_off = 0;
 		vp_unwind_user(&u, vp_deferred_step, true);
-		missing = u.buf->missing;
-		if (!missing || d->last)
+		missing = d->last ? 0 : vp_wanted_memory(u.buf, a->task);
+		if (!missing)
 			vp_send_user_stack(u.buf, a->task, d->cookie);
 	}
 	__sync_lock_test_and_set(&u.buf->taken, 0);
-	if (!missing || d->last)
+	if (!missing)
 		return 1;
-	d->last = i + 2 >= VP_ATTEMPTS || missing == d->missing || !vp_bring_in(missing);
+	d->last = i + 2 >= VP_ATTEMPTS;
+	if (missing == VP_MISSING_ASK_AGAIN)
+		return 0;
+	d->last |= missing == d->missing || !vp_bring_in(missing);
 	d->missing = missing;
 	return 0;
 }

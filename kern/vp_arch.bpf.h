@@ -8,9 +8,10 @@
 #ifdef __TARGET_ARCH_x86
 
 /* Registers by their DWARF numbers (System V ABI, AMD64 supplement, figure 3.36). */
-#define VP_REG_CNT 16
-#define VP_REG_FP  6
-#define VP_REG_SP  7
+#define VP_REG_CNT    16
+#define VP_REG_FP     6
+#define VP_REG_SP     7
+#define VP_REG_RESULT 0 /* rax: of a system call */
 
 #define VP_REGS_ALL	  ((1U << VP_REG_CNT) - 1)
 /* rbx, rbp, r12 to r15: what a function gives back as it was. */
@@ -47,11 +48,15 @@ static __always_inline bool vp_cs_is_user(__u64 cs)
 	return (cs & 3) == 3;
 }
 
-/*
- * Entered the kernel by a system call: orig_ax is its number, else negative (arch/x86/entry). The
- * pc then is behind the instruction, which may have been the last one that is described.
- */
+/* Entered the kernel by a system call: orig_ax is its number, else negative (arch/x86/entry). */
 #define vp_is_syscall(p) ((long)(p)->orig_ax >= 0)
+
+#define VP_SYSCALL_BYTES 2
+
+static __always_inline bool vp_is_syscall_insn(const __u8 code[VP_SYSCALL_BYTES])
+{
+	return code[0] == 0x0f && code[1] == 0x05;
+}
 
 /* Where no user code can be: the first page, and what no size of address space reaches. */
 static __always_inline bool vp_is_no_pc(__u64 pc)

@@ -15,21 +15,22 @@
  * follow, and all functions of a call chain share 512 bytes.
  */
 struct vp_stack_buf {
-	__u32 taken;	  /* deferred mode: by an unwinding program */
-	__u32 frame_off;  /* of the next frame in tail */
-	__u32 first_off;  /* of the first */
-	__u32 cnt;	  /* user frames */
-	__u32 word;	  /* bytes of a stack slot: 8, or 4 in a 32-bit process */
-	__u16 end;	  /* VP_END_* */
-	__u16 in_syscall; /* the interrupted pc is behind a system call */
-	__u16 reserved;
-	__u16 next_flags; /* VP_FRAME_F_* of the frame to be pushed */
-	__u64 ts_ns;	  /* of the sample: a mapping's record must not be later */
-	__u64 pc;	  /* of the frame that was pushed last */
+	__u32 taken;	      /* deferred mode: by an unwinding program */
+	__u32 frame_off;      /* of the next frame in tail */
+	__u32 first_off;      /* of the first */
+	__u32 cnt;	      /* user frames */
+	__u32 word;	      /* bytes of a stack slot: 8, or 4 in a 32-bit process */
+	__u16 end;	      /* VP_END_* */
+	__u16 in_syscall;     /* the task is in a system call … */
+	__u16 behind_syscall; /* … and its pc right behind it */
+	__u16 next_flags;     /* VP_FRAME_F_* of the frame to be pushed */
+	__u64 ts_ns;	      /* of the sample: a mapping's record must not be later */
+	__u64 pc;	      /* of the frame that was pushed last */
 	__u64 sp;
-	__u64 missing;	   /* the address that could not be read, which ended the stack; else 0 */
-	__u32 regs_known;  /* bit n: what register n holds in that frame is known … */
-	__u32 regs_in_mem; /* … and lies at the address reg[n] */
+	__u64 missing_code; /* where code could not be read; else 0 */
+	__u64 missing;	    /* the address that could not be read, which ended the stack; else 0 */
+	__u32 regs_known;   /* bit n: what register n holds in that frame is known … */
+	__u32 regs_in_mem;  /* … and lies at the address reg[n] */
 	__u64 reg[VP_REG_CNT];
 	__u32 asked;	 /* inline mode: the one bpf_find_vma of this interrupt is spent */
 	__u32 now_seq;	 /* vp_mapping_seq() now */

@@ -113,11 +113,20 @@ static __always_inline long vp_read_frame(struct vp_stack_buf *b, __u64 fp, __u6
 	return err;
 }
 
+/* What a step by frame pointer that led nowhere says of the stack. */
+static __always_inline long vp_end_fp(struct vp_stack_buf *b, __u16 why, bool fallback)
+{
+	return vp_end(b, fallback ? VP_END_NO_ROW : why);
+}
+
 /*
  * Outwards along the frame pointer, which must lie above the last frame; so a loop in hostile
- * memory ends, too. If `fallback`, rows were wanted and there were none.
+ * memory ends, too. If `fallback`, rows were wanted and there were none: then the register may be
+ * no frame pointer at all, and its being 0 says that the stack ends here only where the last step
+ * was by frame pointer, too (`following`).
  */
-static __always_inline long vp_step_fp(struct vp_unwind *u, bool fallback, bool deferred)
+static __always_inline long vp_step_fp(struct vp_unwind *u, bool fallback, bool following,
+				       bool deferred)
 {
 	struct vp_stack_buf *b = u->buf;
 	__u64 fp, next[2];
@@ -125,19 +134,21 @@ static __always_inline long vp_step_fp(struct vp_unwind *u, bool fallback, bool 
 
 	if (!vp_get_reg(b, VP_REG_FP, &fp))
 		return vp_end(b, VP_END_NO_ROW);
-	if (fp == 0)
-		return vp_end(b, VP_END_BOTTOM);
 	if (fallback && vp_call_graph == VP_CALL_GRAPH_DWARF)
 		return vp_end(b, VP_END_NO_ROW);
+	if (fp == 0)
+		return vp_end_fp(b, VP_END_BOTTOM, fallback && !following);
 	if (fp < b->sp || (fp & (word - 1)))
-		return vp_end(b, fallback ? VP_END_NO_ROW : VP_END_BAD_FP);
+		return vp_end_fp(b, VP_END_BAD_FP, fallback);
 	if (vp_read_frame(b, fp, next))
-		return vp_end(b, fallback ? VP_END_NO_ROW : VP_END_BAD_MEMORY);
+		return vp_end_fp(b, VP_END_BAD_MEMORY, fallback);
 	/* What the others held in the caller, nobody says. */
 	b->regs_known = 0;
 	vp_set_reg(b, VP_REG_FP, next[0]);
 	if (!vp_arrive(u, fp + 2 * word, next[1], VP_FRAME_F_FP, deferred))
 		return 0;
+	if (fallback && !following && b->end == VP_END_BOTTOM)
+		b->end = VP_END_NO_ROW;
 	/* Tried in vain: what it found is no code, so no frame. */
 	if (fallback && b->end == VP_END_UNKNOWN_PC) {
 		if (b->cnt != cnt)
@@ -257,8 +268,10 @@ static __always_inline bool vp_look_for_sigreturn(struct vp_stack_buf *b, struct
 {
 	__u8 code[VP_SIGRETURN_BYTES];
 
-	if (vp_read_user(b, code, sizeof(code), b->pc))
+	if (bpf_probe_read_user(code, sizeof(code), (void *)b->pc)) {
+		b->missing_code = b->pc;
 		return false;
+	}
 	if (vp_is_sigreturn(code))
 		vp_sigreturn_rule(rule);
 	return true;
@@ -271,7 +284,7 @@ static __always_inline bool vp_look_for_sigreturn(struct vp_stack_buf *b, struct
 static __always_inline struct vp_rule *vp_rule_of(struct vp_unwind *u, struct vp_frame *f)
 {
 	struct vp_stack_buf *b = u->buf;
-	bool at_pc = (f->flags & VP_FRAME_F_LEAF) && !(b->in_syscall && b->cnt == 1);
+	bool at_pc = (f->flags & VP_FRAME_F_LEAF) && !(b->behind_syscall && b->cnt == 1);
 	__u64 offset = at_pc ? f->offset : f->offset - 1;
 	struct vp_cached_rule *c = &b->no_cache;
 	__u32 file_id = f->file_id, state = VP_ROW_FILE_NONE;
@@ -302,6 +315,14 @@ static __always_inline struct vp_rule *vp_rule_of(struct vp_unwind *u, struct vp
 	return &c->rule;
 }
 
+/* The new thread, at the return from the system call that made it. */
+static __always_inline bool vp_is_child(struct vp_stack_buf *b)
+{
+	__u64 result;
+
+	return vp_get_reg(b, VP_REG_RESULT, &result) && result == 0;
+}
+
 /* One step outwards from the last frame; 1 ends the stack with b->end. */
 static __always_inline long vp_step(struct vp_unwind *u, bool deferred)
 {
@@ -313,10 +334,24 @@ static __always_inline long vp_step(struct vp_unwind *u, bool deferred)
 	if (u->buf->word == 8)
 		rule = vp_rule_of(u, f);
 	if (!rule || rule->cfa == VP_CFA_NONE)
-		return vp_step_fp(u, vp_call_graph != VP_CALL_GRAPH_FP, deferred);
-	if (rule->cfa == VP_CFA_END)
+		return vp_step_fp(u, vp_call_graph != VP_CALL_GRAPH_FP, f->flags & VP_FRAME_F_FP,
+				  deferred);
+	if (rule->cfa == VP_CFA_END || (rule->cfa == VP_CFA_CLONE && vp_is_child(u->buf)))
 		return vp_end(u->buf, VP_END_BOTTOM);
 	return vp_step_rule(u, rule, deferred);
+}
+
+/*
+ * A task in a system call is behind the instruction, which may be the last one that is described;
+ * unless a signal's handler has been set up on the way out.
+ */
+static __always_inline bool vp_is_behind_syscall(struct vp_stack_buf *b)
+{
+	__u8 code[VP_SYSCALL_BYTES];
+
+	return b->in_syscall &&
+	       !bpf_probe_read_user(code, sizeof(code), (void *)(b->pc - sizeof(code))) &&
+	       vp_is_syscall_insn(code);
 }
 
 /*
@@ -338,10 +373,12 @@ static __always_inline void vp_unwind_user(struct vp_unwind *u, long (*step)(__u
 	b->cnt = 0;
 	b->asked = 0;
 	b->missing = 0;
+	b->missing_code = 0;
 	b->doubt_pc = 0;
 	b->hit_start = 0;
 	b->hit_end = 0;
 	b->end = VP_END_DEPTH;
+	b->behind_syscall = vp_is_behind_syscall(b);
 	b->next_flags = VP_FRAME_F_LEAF;
 	vp_push_frame(u, deferred);
 	bpf_loop(VP_MAX_USER_FRAMES + 1, step, u, 0);

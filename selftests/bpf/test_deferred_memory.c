@@ -220,18 +220,19 @@ __asm__(".pushsection .text\n"
 
 static int uffd;
 
-/* A page that is there and, above it, one that is asked for in vain. */
+/* A page that is there and, above it in the same mapping, one that is asked for in vain. */
 static char *map_without_second_page(void)
 {
 	char *pages =
 		mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct uffdio_register reg = {
-		.range = {.start = (uint64_t)pages + PAGE, .len = PAGE},
+		.range = {.start = (uint64_t)pages, .len = 2 * PAGE},
 		.mode = UFFDIO_REGISTER_MODE_MISSING,
 	};
 
-	target_check(pages != MAP_FAILED && !ioctl(uffd, UFFDIO_REGISTER, &reg));
+	target_check(pages != MAP_FAILED);
 	pages[0] = 0;
+	target_check(!ioctl(uffd, UFFDIO_REGISTER, &reg));
 	return pages;
 }
 

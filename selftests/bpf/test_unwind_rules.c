@@ -606,13 +606,12 @@ static const struct scene rows_only[] = {
 		.end = VP_END_NO_ROW,
 	},
 	{
-		.name = "a function without a rule where there is no frame pointer: a process's "
-			"start",
+		.name = "a function without a rule where there is no frame pointer",
 		.rule = {BY(RSP, 8), {0}},
 		.reg = {[RSP] = AT(0)},
 		.word = {RET(1)},
 		.chain = {RET(1)},
-		.end = VP_END_BOTTOM,
+		.end = VP_END_NO_ROW,
 	},
 	{
 		.name = "rules all the way",

@@ -28,7 +28,7 @@ static void check_rows(const struct vp_rows *rows)
 	for (uint32_t i = 1; i < rows->rule_cnt; i++) {
 		const struct vp_rule *r = &rows->rules[i];
 
-		require(r->cfa > VP_CFA_NONE && r->cfa <= VP_CFA_END && r->reg < 16);
+		require(r->cfa > VP_CFA_NONE && r->cfa <= VP_CFA_CLONE && r->reg < 16);
 		require(r->saved[VP_SAVED_RA] < VP_SAVED_LOST && r->ra_reg < 16);
 	}
 }

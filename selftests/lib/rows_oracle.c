@@ -425,7 +425,7 @@ static bool is_from_code(struct oracle *o, const struct vp_rule *r)
 	const bool plain =
 		r->cfa == VP_CFA_REG && r->reg == REG_SP && (r->cfa_off == 8 || r->cfa_off == 16);
 
-	return (plain || r->cfa == VP_CFA_END) && ++o->from_code <= most;
+	return (plain || r->cfa == VP_CFA_END || r->cfa == VP_CFA_CLONE) && ++o->from_code <= most;
 }
 
 /* The end of libdw's row; pc if it has none there. r NULL: none of ours. */

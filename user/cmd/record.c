@@ -52,6 +52,7 @@ struct run {
 	struct vp_row_store *rows; /* NULL: --call-graph fp */
 	struct vp_row_start row_start;
 	struct vp_file_pool *pool;
+	size_t unread_cnt; /* files whose file system did not answer */
 	struct vp_recording recording;
 	struct vp_joiner joiner;
 	struct vp_decoder decoder;
@@ -470,7 +471,7 @@ static int stop(struct run *r, struct vp_err *e)
 	vp_session_counters(r->session, r->counters);
 	r->meta.meta.lost_cnt = vp_summary_lost(r->counters);
 	vp_file_pool_end_rows(r->pool);
-	vp_file_pool_wait(r->pool);
+	r->unread_cnt = vp_file_pool_wait(r->pool);
 	if (err == -EIO && r->perfdata) {
 		vp_outfile_commit(r->out, &r->out_bytes, e);
 		r->out = NULL;
@@ -542,6 +543,7 @@ static void summarize(struct run *r)
 		.joiner = &r->joiner,
 		.decoder = &r->decoder,
 		.rows = r->rows,
+		.unread_cnt = r->unread_cnt,
 		.counters = r->counters,
 		.output = r->args.output,
 		.output_bytes = r->out_bytes,
@@ -625,16 +627,20 @@ static int record(struct run *r, struct vp_err *e)
 
 static void run_close(struct run *r)
 {
+	bool files_are_free;
+
 	vp_child_abandon(&r->child);
 	vp_session_close(r->session);
-	vp_file_pool_stop(r->pool);
-	vp_row_store_free(r->rows);
+	files_are_free = vp_file_pool_stop(r->pool);
+	if (files_are_free)
+		vp_row_store_free(r->rows);
 	vp_perfdata_free(r->perfdata);
 	vp_outfile_abort(r->out);
 	vp_report_free(&r->built);
 	vp_joiner_free(&r->joiner);
 	vp_recording_free(&r->recording);
-	vp_symbolizer_free(r->symbolizer);
+	if (files_are_free)
+		vp_symbolizer_free(r->symbolizer);
 	vp_waiter_close(r->waiter);
 	vp_record_args_free(&r->args);
 }

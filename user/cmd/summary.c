@@ -59,6 +59,7 @@ static void print_losses(FILE *f, const struct vp_summary *s)
 		   c[VP_CNT_PROC_FULL], 0);
 	print_loss(f, "mappings beyond a process's table: asked for anew", c[VP_CNT_XMAP_FULL], 0);
 	print_loss(f, "files beyond the table of files: not named", c[VP_CNT_FILE_FULL], 0);
+	print_loss(f, "files not read: their file system does not answer", s->unread_cnt, 0);
 	print_loss(f, "file names too long", c[VP_CNT_NAME_CUT], 0);
 	print_loss(f, "children not followed: the table of targets was full", c[VP_CNT_TARGET_FULL],
 		   0);

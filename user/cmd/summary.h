@@ -14,6 +14,7 @@ struct vp_summary {
 	const struct vp_recording *recording;
 	const struct vp_joiner *joiner;
 	const struct vp_decoder *decoder;
+	uint64_t unread_cnt;
 	struct vp_row_store *rows; /* NULL: frame pointers alone */
 	const uint64_t *counters;  /* [VP_CNT_CNT] */
 	const char *output;

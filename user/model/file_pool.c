@@ -16,6 +16,7 @@
 #define THREADS_MIN 4
 #define THREADS_MAX 16
 #define TIDY_NS	    1000000000
+#define STALLED_NS  10000000000
 
 /* In order of precedence. A request for rows moves to the next lane if its file proves large. */
 enum lane {
@@ -54,8 +55,12 @@ struct vp_file_pool {
 	unsigned int slow_cnt;	/* threads on the rows of large files or on symbols */
 	unsigned int late_cnt;	/* … that no sample waits for */
 	uint64_t tidy_at_ns;
-	bool time_kept; /* a thread without work has an eye on tidy_at_ns */
+	bool time_kept;		    /* a thread without work has an eye on tidy_at_ns */
+	uint32_t busy[THREADS_MAX]; /* files whose rows threads are at */
+	unsigned int busy_cnt;
+	uint64_t done_cnt; /* requests */
 	bool rows_ended;
+	bool stalled;
 	bool stop;
 };
 
@@ -98,6 +103,7 @@ static void done(struct vp_file_pool *p, enum lane lane, size_t cnt)
 	if (is_rows(lane))
 		p->rows_left -= cnt;
 	p->left -= cnt;
+	p->done_cnt += cnt;
 	if (!p->rows_left || !p->left)
 		pthread_cond_broadcast(&p->is_done);
 }
@@ -112,6 +118,15 @@ static void forget(struct vp_file_pool *p, enum lane lane)
 }
 
 /* ---- what a thread does next; with the lock held ---- */
+
+/* CLOCK_MONOTONIC, as the conditions have it. */
+static struct timespec time_at(uint64_t ns)
+{
+	return (struct timespec){
+		.tv_sec = (time_t)(ns / 1000000000),
+		.tv_nsec = (long)(ns % 1000000000),
+	};
+}
 
 static bool tidies(const struct vp_file_pool *p)
 {
@@ -144,10 +159,7 @@ static enum lane choose(const struct vp_file_pool *p)
 
 static void wait_for_work(struct vp_file_pool *p)
 {
-	const struct timespec until = {
-		.tv_sec = (time_t)(p->tidy_at_ns / 1000000000),
-		.tv_nsec = (long)(p->tidy_at_ns % 1000000000),
-	};
+	const struct timespec until = time_at(p->tidy_at_ns);
 
 	if (p->time_kept || !tidies(p)) {
 		pthread_cond_wait(&p->to_do, &p->lock);
@@ -194,20 +206,59 @@ static bool set_aside(struct vp_file_pool *p, enum lane lane, struct request *r)
 	return true;
 }
 
+static bool is_busy(const struct vp_file_pool *p, uint32_t file_id)
+{
+	for (unsigned int i = 0; i < p->busy_cnt; i++) {
+		if (p->busy[i] == file_id)
+			return true;
+	}
+	return false;
+}
+
+static void end_busy(struct vp_file_pool *p, uint32_t file_id)
+{
+	for (unsigned int i = 0; i < p->busy_cnt; i++) {
+		if (p->busy[i] == file_id) {
+			p->busy[i] = p->busy[--p->busy_cnt];
+			return;
+		}
+	}
+}
+
+static void run_rows(struct vp_file_pool *p, enum lane lane, struct request *r)
+{
+	const uint32_t file_id = r->file_id;
+	bool aside;
+
+	p->busy[p->busy_cnt++] = file_id;
+	aside = (lane == LANE_ROWS || lane == LANE_AHEAD) && set_aside(p, lane, r);
+	if (!aside) {
+		pthread_mutex_unlock(&p->lock);
+		p->work.rows(p->work.ctx, file_id, &r->file);
+		free(r);
+		pthread_mutex_lock(&p->lock);
+		done(p, lane, 1);
+	}
+	end_busy(p, file_id);
+}
+
+static void run_symbols(struct vp_file_pool *p, struct request *r)
+{
+	pthread_mutex_unlock(&p->lock);
+	p->work.symbols(p->work.ctx, r->file_id, &r->file);
+	free(r);
+	pthread_mutex_lock(&p->lock);
+	done(p, LANE_SYMBOLS, 1);
+}
+
 static void run(struct vp_file_pool *p, enum lane lane)
 {
 	struct request *r = pop(&p->queue[lane]);
 
-	if ((lane == LANE_ROWS || lane == LANE_AHEAD) && set_aside(p, lane, r))
-		return;
-	pthread_mutex_unlock(&p->lock);
 	if (is_rows(lane))
-		p->work.rows(p->work.ctx, r->file_id, &r->file);
+		run_rows(p, lane, r);
 	else
-		p->work.symbols(p->work.ctx, r->file_id, &r->file);
-	free(r);
-	pthread_mutex_lock(&p->lock);
-	done(p, lane, 1);
+		run_symbols(p, r);
 }
 
 static void run_lane(struct vp_file_pool *p, enum lane lane)
@@ -426,6 +477,11 @@ int vp_file_pool_request(struct vp_file_pool *p, enum vp_file_job job, uint32_t 
 	if (!r)
 		return -ENOMEM;
 	pthread_mutex_lock(&p->lock);
+	if (is_rows(lane) && is_busy(p, file_id)) {
+		pthread_mutex_unlock(&p->lock);
+		free(r);
+		return 0;
+	}
 	push(&p->queue[lane], r);
 	p->left++;
 	p->rows_left += is_rows(lane);
@@ -439,10 +495,7 @@ int vp_file_pool_request(struct vp_file_pool *p, enum vp_file_job job, uint32_t 
 
 size_t vp_file_pool_wait_rows(struct vp_file_pool *p, uint64_t deadline_ns)
 {
-	const struct timespec until = {
-		.tv_sec = (time_t)(deadline_ns / 1000000000),
-		.tv_nsec = (long)(deadline_ns % 1000000000),
-	};
+	const struct timespec until = time_at(deadline_ns);
 	size_t left;
 
 	pthread_mutex_lock(&p->lock);
@@ -464,18 +517,42 @@ void vp_file_pool_end_rows(struct vp_file_pool *p)
 	pthread_mutex_unlock(&p->lock);
 }
 
-void vp_file_pool_wait(struct vp_file_pool *p)
+size_t vp_file_pool_wait(struct vp_file_pool *p)
 {
+	size_t left;
+
 	pthread_mutex_lock(&p->lock);
-	while (p->left)
-		pthread_cond_wait(&p->is_done, &p->lock);
+	while (p->left && !p->stalled) {
+		struct timespec until = time_at(vp_now_ns() + STALLED_NS);
+		uint64_t done_cnt = p->done_cnt;
+
+		p->stalled = pthread_cond_timedwait(&p->is_done, &p->lock, &until) == ETIMEDOUT &&
+			     p->done_cnt == done_cnt;
+	}
+	left = p->left;
 	pthread_mutex_unlock(&p->lock);
+	return left;
 }
 
-void vp_file_pool_stop(struct vp_file_pool *p)
+static void leave_threads(struct vp_file_pool *p)
+{
+	pthread_mutex_lock(&p->lock);
+	p->stop = true;
+	pthread_cond_broadcast(&p->to_do);
+	pthread_mutex_unlock(&p->lock);
+	for (unsigned int i = 0; i < p->thread_cnt; i++)
+		pthread_detach(p->thread[i]);
+}
+
+bool vp_file_pool_stop(struct vp_file_pool *p)
 {
 	if (!p)
-		return;
+		return true;
+	if (p->stalled) {
+		leave_threads(p);
+		return false;
+	}
 	end_threads(p, p->thread_cnt);
 	free_pool(p);
+	return true;
 }

@@ -14,6 +14,7 @@
 #include "../symbolize/symbolizer.h"
 #include "../unwind/row_store.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -54,7 +55,8 @@ int vp_file_pool_start_work(struct vp_file_pool **out, const struct vp_file_work
 
 /*
  * Has the job done, soon; f's name is copied. Rows of VP_FILE_ID_NONE are the vdso's. Opens nothing
- * and waits for nothing. 0 or -ENOMEM.
+ * and waits for nothing. Rows of a file that a thread is at are not asked for again: it may be
+ * hanging. 0 or -ENOMEM.
  */
 int vp_file_pool_request(struct vp_file_pool *p, enum vp_file_job job, uint32_t file_id,
 			 const struct vp_mapped_file *f);
@@ -71,10 +73,16 @@ size_t vp_file_pool_wait_rows(struct vp_file_pool *p, uint64_t deadline_ns);
  */
 void vp_file_pool_end_rows(struct vp_file_pool *p);
 
-/* Waits until all that was requested is done. */
-void vp_file_pool_wait(struct vp_file_pool *p);
+/*
+ * Waits until all that was requested is done, or until nothing has been for ten seconds: a file
+ * system that does not answer. How many requests are left.
+ */
+size_t vp_file_pool_wait(struct vp_file_pool *p);
 
-/* Ends each thread after the file it is at, and forgets the rest; NULL is fine. */
-void vp_file_pool_stop(struct vp_file_pool *p);
+/*
+ * Ends each thread after the file it is at, and forgets the rest; NULL is fine. False: threads hang,
+ * as vp_file_pool_wait() has found; they are left behind, and what they use must be, too.
+ */
+bool vp_file_pool_stop(struct vp_file_pool *p);
 
 #endif

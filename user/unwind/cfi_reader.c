@@ -195,6 +195,9 @@ int cfi_read_debug_frame(const struct elf_file *f, struct cfi_section *s)
 	GElf_Shdr shdr;
 
 	*s = (struct cfi_section){0};
+	/* Go's keeps frame pointers, and what it says of the runtime's own stacks leads astray. */
+	if (find_by_name(f, ".note.go.buildid", &shdr))
+		return 0;
 	if (!find_by_name(f, ".debug_frame", &shdr)) {
 		if (!find_by_name(f, ".zdebug_frame", &shdr))
 			return 0;

@@ -301,33 +301,32 @@ static int add_told_rows(struct compiler *c, const struct elf_file *f, struct ro
 	return err;
 }
 
-/* The row of a gap behind a system call goes: that of what is before it goes on. */
-static void fill_clone_gaps(struct compiler *c, const struct elf_file *f, struct row_list *l)
+/* Behind a clone() the parent's frame is as before it, and the child has none. */
+static int fill_clone_gaps(struct compiler *c, const struct elf_file *f, struct row_list *l)
 {
-	const struct vp_rule *rules = c->dict.rules;
-	size_t to = 1;
+	for (size_t i = 1; i + 1 < l->cnt; i++) {
+		const struct vp_rule *rules = c->dict.rules;
+		struct vp_rule rule = rules[l->rule[i - 1]];
+		int number;
 
-	for (size_t i = 1; i < l->cnt; i++) {
-		if (i + 1 < l->cnt && !l->rule[i] &&
-		    code_rows_is_clone(f, &c->space, l->key[i], &rules[l->rule[i - 1]],
-				       &rules[l->rule[i + 1]])) {
-			c->stats.from_code_cnt++;
+		if (l->rule[i] ||
+		    !code_rows_is_clone(f, &c->space, l->key[i], &rule, &rules[l->rule[i + 1]]))
 			continue;
-		}
-		l->key[to] = l->key[i];
-		l->rule[to++] = l->rule[i];
+		rule.cfa = VP_CFA_CLONE;
+		number = rule_dict_add(&c->dict, &rule);
+		if (number < 0)
+			return number == -ENOSPC ? 0 : number;
+		l->rule[i] = (uint16_t)number;
+		c->stats.from_code_cnt++;
 	}
-	if (l->cnt)
-		l->cnt = to;
+	return 0;
 }
 
 static int add_code_rows(struct compiler *c, const struct elf_file *f, struct row_list *list)
 {
 	int err = add_told_rows(c, f, list);
 
-	if (!err)
-		fill_clone_gaps(c, f, list);
-	return err;
+	return err ? err : fill_clone_gaps(c, f, list);
 }
 
 /* Takes list and dictionary over. */

@@ -20,7 +20,7 @@ enum vp_rows_reason {
 
 /* A file with more is refused: no real one comes near. */
 #define VP_ROWS_MAX_CNT	      (16U << 20)
-#define VP_ROWS_MAX_CFI_BYTES (1ULL << 30)
+#define VP_ROWS_MAX_CFI_BYTES (128ULL << 20)
 
 struct vp_rows_stats {
 	uint64_t fde_cnt;

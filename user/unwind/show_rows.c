@@ -37,6 +37,9 @@ static void cfa_cell(char *cell, const struct vp_rule *r)
 		else
 			snprintf(cell, CELL_BYTES, "*(%s%+d)", reg, r->cfa_off);
 		break;
+	case VP_CFA_CLONE:
+		snprintf(cell, CELL_BYTES, "%s%+d|end", reg, r->cfa_off);
+		break;
 	case VP_CFA_PLT:
 		snprintf(cell, CELL_BYTES, "%s%+d,+8@%d", reg, r->cfa_off, r->cfa_add);
 		break;
