@@ -23,14 +23,15 @@ static __always_inline void vp_enter_image(struct task_struct *task)
 	struct pt_regs *regs = (void *)bpf_task_pt_regs(task);
 
 	__u64 now = bpf_ktime_get_ns();
+	struct vp_xmap found = {};
 
 	if (!vp_mm(task))
 		return;
-	vp_ask(BPF_CORE_READ(task, mm, start_code), now);
+	vp_ask(BPF_CORE_READ(task, mm, start_code), now, &found);
 #ifdef __TARGET_ARCH_x86
-	vp_ask(regs->ip, now);
+	vp_ask(regs->ip, now, &found);
 	/* Read as a number: newer verifiers type a loaded void * as memory. */
-	vp_ask((__u64)BPF_CORE_READ(task, mm, context.vdso), now);
+	vp_ask((__u64)BPF_CORE_READ(task, mm, context.vdso), now, &found);
 #endif
 }
 

@@ -11,7 +11,7 @@
 
 /*
  * The answer and its record. A program that can be preempted may find the buffer taken: it is
- * not waited for. Valid after vp_ask until the next one on this CPU.
+ * not waited for.
  */
 struct vp_ask_buf {
 	__u32 taken;
@@ -109,19 +109,22 @@ static __always_inline __u32 vp_ask_locked(struct vp_ask_buf *ask, __u64 pc, __u
 }
 
 /*
- * The verdict on pc in the current task; VP_VERDICT_BUSY says nothing about the address. The
+ * The verdict on pc in the current task, and what it lies in, in *found, if that is executable; VP_VERDICT_BUSY says nothing about the address. The
  * record of a mapping that is reported is dated ts_ns: the sample's, which must not precede it.
  * With IRQs off it can answer once an interrupt. A global function: verified once, not once
  * for each state of the unwinder's loop that calls it.
  */
-__noinline int vp_ask(__u64 pc, __u64 ts_ns)
+__noinline int vp_ask(__u64 pc, __u64 ts_ns, struct vp_xmap *found)
 {
 	__u32 zero = 0, verdict;
 	struct vp_ask_buf *ask = bpf_map_lookup_elem(&ask_buf, &zero);
 
-	if (!ask || __sync_val_compare_and_swap(&ask->taken, 0, 1) != 0)
+	if (!found || !ask || __sync_val_compare_and_swap(&ask->taken, 0, 1) != 0)
 		return VP_VERDICT_BUSY;
 	verdict = vp_ask_locked(ask, pc, ts_ns);
+	/* Before the buffer is free for whoever preempts this program. */
+	if (verdict <= VP_VERDICT_SPECIAL)
+		*found = ask->xmap;
 	__sync_lock_test_and_set(&ask->taken, 0);
 	return verdict;
 }

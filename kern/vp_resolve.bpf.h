@@ -38,6 +38,7 @@ struct vp_stack_buf {
 	__u64 hit_start; /* range, offset base and file of the last frame's mapping */
 	__u64 hit_end;
 	__u64 hit_pgoff;
+	struct vp_xmap found; /* what was asked for last */
 	__u32 hit_file_id;
 	__u32 hit_verdict;
 	struct vp_cached_rule no_cache; /* used without a cache of this CPU */
@@ -79,14 +80,13 @@ static __always_inline bool vp_is_hit(const struct vp_stack_buf *b, __u64 at)
 static __always_inline __u32 vp_resolve_unknown(struct vp_unwind *u, __u64 at)
 {
 	struct vp_stack_buf *b = u->buf;
-	__u32 zero = 0, verdict = vp_ask(at, b->ts_ns);
-	struct vp_ask_buf *ask = bpf_map_lookup_elem(&ask_buf, &zero);
+	__u32 verdict = vp_ask(at, b->ts_ns, &b->found);
 
 	b->asked = 1;
 	if (u->proc && verdict != VP_VERDICT_BUSY)
 		u->proc->barren = verdict > VP_VERDICT_SPECIAL;
-	if (ask && verdict <= VP_VERDICT_SPECIAL)
-		vp_remember_hit(b, &ask->xmap);
+	if (verdict <= VP_VERDICT_SPECIAL)
+		vp_remember_hit(b, &b->found);
 	return verdict;
 }
 
@@ -233,17 +233,15 @@ static long vp_mend_frame(__u32 i, void *data)
 static __always_inline void vp_confirm(struct vp_unwind *u)
 {
 	struct vp_stack_buf *b = u->buf;
-	__u32 zero = 0, verdict;
-	struct vp_ask_buf *ask;
+	__u32 verdict;
 
 	if (!b->doubt_pc || b->asked)
 		return;
-	verdict = vp_ask(b->doubt_pc, b->ts_ns);
-	ask = bpf_map_lookup_elem(&ask_buf, &zero);
-	if (!ask || verdict == VP_VERDICT_BUSY)
+	verdict = vp_ask(b->doubt_pc, b->ts_ns, &b->found);
+	if (verdict == VP_VERDICT_BUSY)
 		return;
 	if (verdict <= VP_VERDICT_SPECIAL) {
-		vp_remember_hit(b, &ask->xmap);
+		vp_remember_hit(b, &b->found);
 	} else {
 		if (u->proc)
 			vp_xmap_forget(u->proc, b->doubt_pc);

@@ -15,7 +15,7 @@ row() {
 	printf 'row\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$1" "$2" "$3" "$4" "${5:-}" "${6:-}" "${7:-}" "${8:-}"
 }
 
-printf 'group\tUser stacks of record -a that are whole (workloads, openssl, python, perl, ripgrep)\n'
+printf 'group\tUser stacks of record -a that are whole (workloads, openssl, python, perl, ripgrep, node)\n'
 # one has neither unwind information nor a frame pointer: its stack has no end to find
 entries=()
 for entry in "${unwind_static[@]}" "${unwind_moving[@]}"; do
@@ -23,6 +23,10 @@ for entry in "${unwind_static[@]}" "${unwind_moving[@]}"; do
 done
 unwind_start "${entries[@]}" >&2
 unwind_start_programs >&2
+unwind_program node -e '
+function fibonacci(n) { return n < 2 ? n : fibonacci(n - 1) + fibonacci(n - 2); }
+for (;;) { fibonacci(24); JSON.parse(JSON.stringify([...Array(2000).keys()])); [3, 1, 2].sort(); }
+' >&2
 renice -n 19 -p "${UNWIND_PIDS[@]}" >/dev/null
 for mode in $(unwind_modes); do
 	vp_ok record -a --unwind-mode "$mode" -F 499 --duration 10 -o "$TMPDIR/x.folded"

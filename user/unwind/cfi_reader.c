@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* The longest name that is looked for is ".zdebug_frame". */
-#define NAME_MAX_BYTES 16
+#define NAME_MAX_BYTES 32
 
 /* Version, three encodings, eh_frame_ptr; the table behind it is for those in a hurry. */
 #define HDR_FIXED_BYTES	  4
@@ -43,7 +43,7 @@ static bool has_name(const struct elf_file *f, const GElf_Shdr *names, const GEl
 	char buf[NAME_MAX_BYTES];
 	size_t n = strlen(name) + 1;
 
-	if (s->sh_name > names->sh_size || n > names->sh_size - s->sh_name)
+	if (n > sizeof(buf) || s->sh_name > names->sh_size || n > names->sh_size - s->sh_name)
 		return false;
 	if (names->sh_offset > UINT64_MAX - s->sh_name)
 		return false;
@@ -196,7 +196,7 @@ int cfi_read_debug_frame(const struct elf_file *f, struct cfi_section *s)
 
 	*s = (struct cfi_section){0};
 	/* Go's keeps frame pointers, and what it says of the runtime's own stacks leads astray. */
-	if (find_by_name(f, ".note.go.buildid", &shdr))
+	if (find_by_name(f, ".go.buildinfo", &shdr))
 		return 0;
 	if (!find_by_name(f, ".debug_frame", &shdr)) {
 		if (!find_by_name(f, ".zdebug_frame", &shdr))
