@@ -48,6 +48,16 @@ static uint32_t possible_cpus(void)
 	return cpus > 0 ? (uint32_t)cpus : 1;
 }
 
+/* What both samplers have. A macro: their skeletons are of different types. */
+#define set_sampler_knobs(skel, s, o)                                                              \
+	do {                                                                                       \
+		(skel)->rodata->vp_filter = (o)->filter;                                           \
+		(skel)->rodata->vp_pidns_inum = vp_pidns_inum();                                   \
+		(skel)->rodata->vp_wakeup_bytes = (s)->maps.ring_bytes / 4;                        \
+		(skel)->rodata->vp_call_graph = (o)->call_graph;                                   \
+		bpf_map__set_max_entries((skel)->maps.rule_caches, possible_cpus());               \
+	} while (0)
+
 static int open_sampler(struct vp_session *s, const struct vp_session_opts *o,
 			struct vp_load_unit *unit, struct vp_err *e)
 {
@@ -56,11 +66,7 @@ static int open_sampler(struct vp_session *s, const struct vp_session_opts *o,
 	s->sampler = sampler__open_opts(&opts);
 	if (!s->sampler)
 		return vp_err_set(e, -errno, "BPF object sampler: %s", strerror(errno));
-	s->sampler->rodata->vp_filter = o->filter;
-	s->sampler->rodata->vp_pidns_inum = vp_pidns_inum();
-	s->sampler->rodata->vp_wakeup_bytes = s->maps.ring_bytes / 4;
-	s->sampler->rodata->vp_call_graph = o->call_graph;
-	bpf_map__set_max_entries(s->sampler->maps.rule_caches, possible_cpus());
+	set_sampler_knobs(s->sampler, s, o);
 	*unit = (struct vp_load_unit){
 		.name = "sampler", .skeleton = s->sampler->skeleton, .core_btf = &s->maps.core_btf};
 	return vp_shared_maps_reuse(&s->maps, s->sampler->obj, e);
@@ -80,12 +86,8 @@ static int open_deferred(struct vp_session *s, const struct vp_session_opts *o,
 	s->deferred = deferred__open_opts(&opts);
 	if (!s->deferred)
 		return vp_err_set(e, -errno, "BPF object deferred: %s", strerror(errno));
-	s->deferred->rodata->vp_filter = o->filter;
-	s->deferred->rodata->vp_pidns_inum = vp_pidns_inum();
-	s->deferred->rodata->vp_wakeup_bytes = s->maps.ring_bytes / 4;
-	s->deferred->rodata->vp_call_graph = o->call_graph;
+	set_sampler_knobs(s->deferred, s, o);
 	s->deferred->rodata->vp_stack_bufs = stack_bufs();
-	bpf_map__set_max_entries(s->deferred->maps.rule_caches, possible_cpus());
 	bpf_map__set_max_entries(s->deferred->maps.stack_bufs, stack_bufs());
 	*unit = (struct vp_load_unit){.name = "deferred",
 				      .skeleton = s->deferred->skeleton,
