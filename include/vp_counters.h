@@ -12,7 +12,7 @@
 #define VP_CNT_LOST_MMAP2	 2  /* mappings whose record was lost: ring full */
 #define VP_CNT_LOST_EVENT	 3  /* exec, fork, exit or inherit records lost: ring full */
 #define VP_CNT_PROC_FULL	 4  /* processes without a table: no room */
-#define VP_CNT_XMAP_FULL	 5  /* mappings beyond a process's table */
+#define VP_CNT_XMAP_FULL	 5  /* mappings beyond a process's table: kept in the shared cache */
 #define VP_CNT_FILE_FULL	 6  /* files beyond the table of identities */
 #define VP_CNT_TABLE_BUSY	 7  /* mappings not entered: another CPU was inserting */
 #define VP_CNT_FIND_OK		 8  /* bpf_find_vma in samples: answered */

@@ -78,8 +78,13 @@ struct vp_perf_mmap2 {
 #define VP_MMAP2_F_NAME_LAYER (1 << 2) /* the name is an overlay layer's: fix up from map_files */
 #define VP_MMAP2_F_NAME_CUT   (1 << 3) /* longer than VP_PATH_MAX: the name is "//toolong" */
 #define VP_MMAP2_F_VSYSCALL   (1 << 4) /* this mm has the gate VMA, which no VMA walk shows */
-#define VP_MMAP2_F_NAMELESS   (1 << 6) /* the file never had a place in a tree (memfd, …) */
 #define VP_MMAP2_F_FROM_WALK  (1 << 5) /* from the task_vma walk: existed before live tracking */
+#define VP_MMAP2_F_NAMELESS   (1 << 6) /* the file never had a place in a tree (memfd, …) */
+/*
+ * Anonymous memory where the main program's text was: it was moved there (huge pages for code). File
+ * and offset are those of the text, the rest is what the kernel says of the memory.
+ */
+#define VP_MMAP2_F_REMAPPED   (1 << 7)
 
 /*
  * A mapping. Published by whichever producer sees it first, before any sample that uses it.
@@ -97,6 +102,9 @@ struct vp_rec_mmap2 {
 	__u16 verdict; /* VP_VERDICT_* of an address in it */
 	__u16 name_bytes;
 	char comm[VP_COMM_LEN]; /* of the process's leader or the mapping thread */
+	/* Of the process's known mappings: + 1 for each that is entered; 0: it was not entered. */
+	__u32 generation;
+	__u32 reserved;
 	struct vp_perf_mmap2 perf;
 	/* char filename[name_bytes]; */
 };
@@ -106,6 +114,7 @@ struct vp_rec_mmap2 {
 #define VP_FRAME_F_FP	   (1 << 1) /* found by following the frame pointer */
 #define VP_FRAME_F_FRESH   (1 << 2) /* resolved by bpf_find_vma in this sample */
 #define VP_FRAME_F_NO_ROWS (1 << 3) /* its file's unwind rows are not in the kernel (yet) */
+#define VP_FRAME_F_REMAPPED (1 << 4) /* in a copy of the file's text: VP_MMAP2_F_REMAPPED */
 
 /* One user frame, innermost first in a sample. */
 struct vp_frame {
@@ -206,7 +215,7 @@ struct vp_rec_inherit {
 _Static_assert(sizeof(struct vp_rec_hdr) == 24, "record header");
 _Static_assert(sizeof(struct vp_proc_id) == 16, "process identity");
 _Static_assert(sizeof(struct vp_perf_mmap2) == 72, "PERF_RECORD_MMAP2 up to filename");
-_Static_assert(sizeof(struct vp_rec_mmap2) == 24 + 16 + 24 + 8 + 16 + 72, "tail follows perf");
+_Static_assert(sizeof(struct vp_rec_mmap2) == 24 + 16 + 24 + 8 + 16 + 8 + 72, "tail follows perf");
 _Static_assert(sizeof(struct vp_frame) == 24, "user frame");
 _Static_assert(sizeof(struct vp_rec_sample) == 24 + 16 + 16 + 16 + 8 + 8,
 	       "tail of 8-byte aligned words");

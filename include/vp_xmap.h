@@ -38,13 +38,17 @@ struct vp_file_key {
 /* file_id 0: not a file, or the table of identities was full (counted). */
 #define VP_FILE_ID_NONE 0
 
-/* One executable mapping in the kernel's table of a process. end == 0: not yet published. */
+/* flags of a vp_xmap */
+#define VP_XMAP_F_REMAPPED (1 << 0) /* the file's text, copied into anonymous memory */
+
+/* One executable mapping that is known of a process. end == 0: none. */
 struct vp_xmap {
 	__u64 start;
 	__u64 end;
 	__u64 pgoff; /* bytes; 0 for anonymous memory */
 	__u32 file_id;
-	__u32 verdict; /* VP_VERDICT_FILE, _ANON_EXEC, _VDSO or _SPECIAL */
+	__u16 verdict; /* VP_VERDICT_FILE, _ANON_EXEC, _VDSO or _SPECIAL */
+	__u16 flags;   /* VP_XMAP_F_* */
 };
 
 _Static_assert(sizeof(struct vp_file_key) == 24, "hashed as bytes: no padding");

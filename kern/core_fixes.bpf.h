@@ -87,8 +87,9 @@ static __always_inline const struct path *vp_file_user_path(const struct file *f
 /*
  * Whether an mm's mappings have changed. 5e31275cc997 (6.4) counts write sections of mmap_lock
  * in mm_lock_seq, an int, with CONFIG_PER_VMA_LOCK; eb449bd96954 (6.14, also in 6.12.y) made it
- * a seqcount. Without it, what mmap and munmap usually move is compared, and nothing is
- * trusted for longer than VP_TRUST_SHIFT says.
+ * a seqcount, odd within such a section. Without it every moment is another one where asking is
+ * cheap (the walk of the tree), else what mmap and munmap usually move is compared, and nothing
+ * is trusted for longer than VP_TRUST_SHIFT says.
  */
 struct mm_struct___v64 {
 	int mm_lock_seq;
@@ -102,9 +103,14 @@ struct mm_struct___v614 {
 	struct vp_any_seqcount mm_lock_seq;
 } __attribute__((preserve_access_index));
 
-#define VP_TRUST_SHIFT 26 /* of ns: 67 ms */
+/* The walk of the mm's tree may be used: it agreed with bpf_find_vma when that was tried. */
+bool vp_mm_walk_on = false;
 
-static __always_inline __u32 vp_mapping_seq(const struct mm_struct *mm)
+#define VP_MOMENT_SHIFT 4  /* of ns: two samples of a thread never share a moment */
+#define VP_TRUST_SHIFT	26 /* of ns: 67 ms */
+
+/* ts_ns: of the sample or event that wants to know. */
+static __always_inline __u32 vp_mapping_seq(const struct mm_struct *mm, __u64 ts_ns)
 {
 	const struct mm_struct___v614 *v614 = (const void *)mm;
 	const struct mm_struct___v64 *v64 = (const void *)mm;
@@ -117,9 +123,60 @@ static __always_inline __u32 vp_mapping_seq(const struct mm_struct *mm)
 	}
 	if (bpf_core_field_exists(v64->mm_lock_seq))
 		return BPF_CORE_READ(v64, mm_lock_seq);
+	if (vp_mm_walk_on)
+		return ts_ns >> VP_MOMENT_SHIFT;
 	seq = BPF_CORE_READ(mm, map_count) + 31 * BPF_CORE_READ(mm, total_vm) +
 	      961 * BPF_CORE_READ(mm, exec_vm);
-	return seq + (__u32)(bpf_ktime_get_ns() >> VP_TRUST_SHIFT);
+	return seq + (__u32)(ts_ns >> VP_TRUST_SHIFT);
+}
+
+/*
+ * Is somebody changing the mappings at this moment? By the lock itself: bit 0 of a
+ * rw_semaphore's count says that a writer has it; on PREEMPT_RT (since 5.15) `readers` is negative
+ * while none has or wants it.
+ */
+struct vp_any_atomic {
+	int counter;
+};
+
+struct vp_any_atomic_long {
+	long counter;
+};
+
+struct rw_semaphore___rt {
+	struct vp_any_atomic rwbase; /* whose first member is readers */
+} __attribute__((preserve_access_index));
+
+struct rw_semaphore___plain {
+	struct vp_any_atomic_long count;
+} __attribute__((preserve_access_index));
+
+struct mm_struct___lock_rt {
+	struct rw_semaphore___rt mmap_lock;
+} __attribute__((preserve_access_index));
+
+static __always_inline bool vp_mm_is_changing(const struct mm_struct *mm)
+{
+	const struct rw_semaphore___plain *plain;
+	const struct rw_semaphore___rt *rt;
+	const struct mm_struct___lock_rt *m = (const void *)mm;
+	const void *lock = (const void *)mm + bpf_core_field_offset(m->mmap_lock);
+	int readers = 0;
+	long count = 0;
+
+	plain = lock;
+	rt = lock;
+	if (bpf_core_field_exists(plain->count)) {
+		bpf_probe_read_kernel(&count, sizeof(count),
+				      lock + bpf_core_field_offset(plain->count));
+		return count & 1;
+	}
+	if (bpf_core_field_exists(rt->rwbase)) {
+		bpf_probe_read_kernel(&readers, sizeof(readers),
+				      lock + bpf_core_field_offset(rt->rwbase));
+		return readers >= 0;
+	}
+	return true;
 }
 
 /*

@@ -151,18 +151,21 @@ static __always_inline int vp_walk_enter(struct task_struct *task, struct vp_mma
 	if (!proc)
 		return vp_walk_send(buf, size);
 	vp_xmap_from_rec(&x, &buf->rec);
-	switch (vp_xmap_enter(proc, task, &x, seq)) {
+	switch (vp_xmap_enter(proc, task, &x, x.start, seq)) {
 	case VP_ENTER_KNOWN:
 		return 0;
 	case VP_ENTER_REFUSED:
 		return vp_walk_send(buf, size);
 	}
+	buf->rec.generation = proc->generation + 1;
 	full = vp_walk_send(buf, size);
-	if (full)
+	if (full) {
 		vp_proc_unlock(proc);
-	else
-		vp_xmap_publish(proc, &x, seq);
-	return full;
+		return full;
+	}
+	vp_note_image(proc, &x, task);
+	vp_xmap_publish(proc, &x, x.start, seq);
+	return 0;
 }
 
 /* A VMA that is executable or wanted all the same; 1 if the ring is full. */
@@ -186,7 +189,7 @@ static __noinline int vp_walk_vma(struct task_struct *task, struct vm_area_struc
 	vp_fill_mapping(&buf->rec, &v);
 	size = vp_finish_mmap2(buf, vp_set_vma_name(buf, &v, vma));
 	if (vp_walk_fills_table && buf->rec.verdict != VP_VERDICT_NOT_EXEC)
-		return vp_walk_enter(task, buf, size, vp_mapping_seq(v.mm));
+		return vp_walk_enter(task, buf, size, vp_mapping_seq(v.mm, bpf_ktime_get_ns()));
 	return vp_walk_send(buf, size);
 }
 

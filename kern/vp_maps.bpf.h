@@ -10,28 +10,31 @@
 #include "vp_common.bpf.h"
 
 /*
- * Executable mappings of one process that the kernel side knows. More than that is rare
- * (typically 5 to 60); beyond it, mappings are asked for each time, counted.
+ * Executable file mappings of one process that are kept with it: typically it has 5 to 40. What
+ * is beyond that, and anonymous code, is kept in far_xmaps.
  */
-#define VP_XMAPS_PER_PROC 96
+#define VP_XMAPS_PER_PROC 48
 
 /*
  * Valid for a task only while mm, start_ns and exec_id equal the task's: exec, exit and a reused
  * tgid all change one of them.
- * An inserter takes `lock` by compare-and-swap, writes a new slot and then publishes it by
- * storing cnt. A slot whose mapping was replaced as a whole is used again: its `end` is 0 until
- * everything else is written. Readers take no lock and check what they copied. A lock that is
- * taken is not waited for.
+ *
+ * The ranges of the slots do not overlap; a slot whose end is 0 is free. An inserter takes `lock` by
+ * compare-and-swap (a lock that is taken is not waited for) and adds one to `version` before and
+ * after it writes; readers take no lock, and what they copied counts if version did not move.
  */
 struct vp_proc {
 	__u64 mm;
 	__u64 start_ns;
 	__u32 exec_id;
-	__u32 cnt;
+	__u32 cnt; /* slots that have ever been used */
 	__u32 lock;
-	__u32 generation;    /* of the mappings: + 1 for each insertion */
+	__u32 version;
+	__u32 generation;    /* of the mappings: + 1 for each that is entered */
 	__u32 inherit_asked; /* whether the parent's mappings were looked for */
 	__u32 barren;	     /* the last unknown PC was no address of code: see vp_resolve */
+	__u32 has_far;	     /* something of it is in far_xmaps */
+	struct vp_xmap image; /* the main program's text, as it was first seen; end 0: not yet */
 	/* vp_mapping_seq() when the slot was last known to be true. Plain stores: the last wins. */
 	__u32 seq[VP_XMAPS_PER_PROC];
 	struct vp_xmap xmap[VP_XMAPS_PER_PROC];
@@ -50,6 +53,36 @@ struct {
 	__type(key, __u32);
 	__type(value, struct vp_proc);
 } procs SEC(".maps");
+
+/*
+ * A cache for all processes: the mapping in which a page of code lies. An entry is found by whose it
+ * is and the page; under VP_FAR_KNOWN and the page of a mapping's start it says that this
+ * mapping's record has been sent. What is pushed out is asked for again, and reported again.
+ */
+#define VP_FAR_SETS  4096
+#define VP_FAR_WAYS  4
+#define VP_FAR_KNOWN (1ULL << 63)
+
+struct vp_far {
+	__u64 owner; /* vp_far_owner(); 0: free */
+	__u64 page;
+	struct vp_xmap xmap;
+	__u32 seq;     /* as in vp_proc */
+	__u32 version; /* odd while it is written, by whoever made it odd */
+};
+
+struct vp_far_set {
+	struct vp_far way[VP_FAR_WAYS];
+	__u32 next; /* way to be pushed out */
+	__u32 reserved;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, VP_FAR_SETS);
+	__type(key, __u32);
+	__type(value, struct vp_far_set);
+} far_xmaps SEC(".maps");
 
 /* Files that have numbers. */
 #define VP_FILES_MAX 65536

@@ -38,9 +38,11 @@ struct vp_stack_buf {
 	__u64 hit_start; /* range, offset base and file of the last frame's mapping */
 	__u64 hit_end;
 	__u64 hit_pgoff;
-	struct vp_xmap found; /* what was asked for last */
+	struct vp_xmap found;	  /* what was asked for last */
+	struct vp_far_answer far; /* what the shared cache had */
 	__u32 hit_file_id;
-	__u32 hit_verdict;
+	__u16 hit_verdict;
+	__u16 hit_flags; /* VP_FRAME_F_* of a frame in it */
 	struct vp_cached_rule no_cache; /* used without a cache of this CPU */
 	union {
 		struct vp_rec_sample sample;
@@ -70,6 +72,7 @@ static __always_inline void vp_remember_hit(struct vp_stack_buf *b, const struct
 	b->hit_pgoff = x->pgoff;
 	b->hit_file_id = x->file_id;
 	b->hit_verdict = x->verdict;
+	b->hit_flags = x->flags & VP_XMAP_F_REMAPPED ? VP_FRAME_F_REMAPPED : 0;
 }
 
 static __always_inline bool vp_is_hit(const struct vp_stack_buf *b, __u64 at)
@@ -77,12 +80,12 @@ static __always_inline bool vp_is_hit(const struct vp_stack_buf *b, __u64 at)
 	return at >= b->hit_start && at < b->hit_end;
 }
 
-static __always_inline __u32 vp_resolve_unknown(struct vp_unwind *u, __u64 at)
+static __always_inline __u32 vp_resolve_unknown(struct vp_unwind *u, __u64 at, bool by_tree)
 {
 	struct vp_stack_buf *b = u->buf;
-	__u32 verdict = vp_ask(at, b->ts_ns, &b->found);
+	__u32 verdict = vp_ask(at, b->ts_ns, &b->found, by_tree);
 
-	b->asked = 1;
+	b->asked |= !by_tree;
 	if (u->proc && verdict != VP_VERDICT_BUSY)
 		u->proc->barren = verdict > VP_VERDICT_SPECIAL;
 	if (verdict <= VP_VERDICT_SPECIAL)
@@ -96,29 +99,54 @@ static __always_inline bool vp_doubts_first(const struct vp_unwind *u)
 	return u->buf->doubt_pc && u->proc && u->proc->barren && (u->buf->ts_ns >> 10) & 1;
 }
 
-/* Is `at` in the table? Then it is the hit; *stale: what was known may have changed since. */
-static __always_inline bool vp_hit_table(struct vp_unwind *u, __u64 at, bool *stale)
+/* Is `at` in a mapping that is kept with the process? Then it is the hit. */
+static __always_inline bool vp_hit_near(struct vp_unwind *u, __u64 at, __u32 *seq)
 {
 	struct vp_stack_buf *b = u->buf;
-	__u32 slot;
+	__u32 slot = vp_xmap_slot(u->proc, at);
 
-	if (!u->proc)
-		return false;
-	slot = vp_xmap_slot(u->proc, at);
 	if (slot >= VP_XMAPS_PER_PROC)
 		return false;
 	/* Else clang computes the address before the check. */
 	barrier_var(slot);
 	vp_remember_hit(b, &u->proc->xmap[slot]);
-	*stale = u->proc->seq[slot] != b->now_seq;
+	*seq = u->proc->seq[slot];
+	return true;
+}
+
+static __always_inline bool vp_hit_far(struct vp_unwind *u, __u64 at, __u32 *seq)
+{
+	struct vp_far_answer *far = &u->buf->far;
+
+	if (!u->proc->has_far || !vp_far_find(vp_far_owner(u->proc), at >> PAGE_SHIFT, far))
+		return false;
+	vp_remember_hit(u->buf, &far->xmap);
+	*seq = far->seq;
+	return true;
+}
+
+/* Is `at` in a mapping that is known? Then it is the hit; *stale: that may have changed since. */
+static __always_inline bool vp_hit_table(struct vp_unwind *u, __u64 at, bool *stale)
+{
+	struct vp_stack_buf *b = u->buf;
+	__u32 version, seq = 0;
+
+	if (!u->proc)
+		return false;
+	version = *(volatile __u32 *)&u->proc->version;
+	if (!vp_hit_near(u, at, &seq) && !vp_hit_far(u, at, &seq))
+		return false;
+	*stale = seq != b->now_seq;
 	/* What was copied while another CPU was writing it does not count. */
+	if (version & 1 || *(volatile __u32 *)&u->proc->version != version)
+		b->hit_end = 0;
 	return vp_is_hit(b, at);
 }
 
-/* What the table says of `at` is old: asked again, and the table put right. */
-static __always_inline __u32 vp_resolve_stale(struct vp_unwind *u, __u64 at)
+/* What is known of `at` is old: asked again, and the table put right. */
+static __always_inline __u32 vp_resolve_stale(struct vp_unwind *u, __u64 at, bool by_tree)
 {
-	__u32 verdict = vp_resolve_unknown(u, at);
+	__u32 verdict = vp_resolve_unknown(u, at, by_tree);
 
 	if (verdict == VP_VERDICT_BUSY)
 		return u->buf->hit_verdict;
@@ -132,10 +160,12 @@ static __always_inline __u32 vp_resolve_stale(struct vp_unwind *u, __u64 at)
 
 /*
  * Known mappings first, then bpf_find_vma. Deferred mode asks for all that is unknown or may have
- * changed. Inline mode can ask once, for the first unknown address, says BUSY from then on, and
- * leaves doubts to vp_confirm; but an address that is none at all, as frame pointers yield at
- * the end of many a stack, is unknown in each sample anew: where that happens, doubts come first
- * now and then.
+ * changed. Inline mode can ask once, for the first unknown address, and has the tree of the mm for
+ * all others and for what may have changed.
+ *
+ * Where there is no such tree the others are BUSY, and doubts are left to vp_confirm; but an address
+ * that is none at all, as frame pointers yield at the end of many a stack, is unknown in each sample
+ * anew: where that happens, doubts come first now and then.
  */
 static __always_inline __u32 vp_resolve(struct vp_unwind *u, __u64 at, bool deferred)
 {
@@ -145,16 +175,16 @@ static __always_inline __u32 vp_resolve(struct vp_unwind *u, __u64 at, bool defe
 	if (vp_is_hit(b, at))
 		return b->hit_verdict;
 	if (vp_hit_table(u, at, &stale)) {
-		if (stale && deferred)
-			return vp_resolve_stale(u, at);
+		if (stale && (deferred || vp_mm_walk_on))
+			return vp_resolve_stale(u, at, !deferred);
 		if (stale && !b->doubt_pc)
 			b->doubt_pc = at;
 		return b->hit_verdict;
 	}
-	if (!deferred && (b->asked || vp_doubts_first(u)))
+	if (!deferred && !vp_mm_walk_on && (b->asked || vp_doubts_first(u)))
 		return VP_VERDICT_BUSY;
 	b->next_flags |= VP_FRAME_F_FRESH;
-	return vp_resolve_unknown(u, at);
+	return vp_resolve_unknown(u, at, !deferred && b->asked);
 }
 
 /* The resolution of f->pc by the mapping that was hit last. */
@@ -167,6 +197,7 @@ static __always_inline void vp_set_frame(const struct vp_stack_buf *b, struct vp
 	if (verdict == VP_VERDICT_FILE || verdict == VP_VERDICT_VDSO) {
 		f->offset = f->pc - b->hit_start + b->hit_pgoff;
 		f->file_id = b->hit_file_id;
+		f->flags |= b->hit_flags;
 	}
 }
 
@@ -235,9 +266,9 @@ static __always_inline void vp_confirm(struct vp_unwind *u)
 	struct vp_stack_buf *b = u->buf;
 	__u32 verdict;
 
-	if (!b->doubt_pc || b->asked)
+	if (!b->doubt_pc || b->asked || vp_mm_walk_on)
 		return;
-	verdict = vp_ask(b->doubt_pc, b->ts_ns, &b->found);
+	verdict = vp_ask(b->doubt_pc, b->ts_ns, &b->found, false);
 	if (verdict == VP_VERDICT_BUSY)
 		return;
 	if (verdict <= VP_VERDICT_SPECIAL) {

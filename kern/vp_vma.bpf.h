@@ -39,10 +39,10 @@ struct vp_vma {
 
 static __always_inline void vp_read_vma(struct vp_vma *v, struct vm_area_struct *vma)
 {
-	v->start = vma->vm_start;
-	v->end = vma->vm_end;
-	v->pgoff = (__u64)vma->vm_pgoff << PAGE_SHIFT;
-	v->flags = vma->vm_flags;
+	v->start = VP_READ(vma, vm_start);
+	v->end = VP_READ(vma, vm_end);
+	v->pgoff = (__u64)VP_READ(vma, vm_pgoff) << PAGE_SHIFT;
+	v->flags = VP_READ(vma, vm_flags);
 	v->mm = VP_READ(vma, vm_mm);
 	v->file = VP_READ(vma, vm_file);
 	v->ops = VP_READ(vma, vm_ops);
@@ -157,10 +157,9 @@ static __always_inline void vp_fill_owner(struct vp_rec_mmap2 *rec, struct task_
 	rec->perf.tid = rec->proc.tgid;
 }
 
-/* The rest, but comm and the name; ORs flags into hdr.flags. */
-static __always_inline void vp_fill_mapping(struct vp_rec_mmap2 *rec, const struct vp_vma *v)
+/* What a table needs to know of a mapping. */
+static __always_inline void vp_fill_identity(struct vp_rec_mmap2 *rec, const struct vp_vma *v)
 {
-	vp_fill_perf_mmap2(&rec->perf, v);
 	rec->verdict = vp_vma_verdict(v);
 	if (!v->file) {
 		__builtin_memset(&rec->file, 0, sizeof(rec->file));
@@ -169,7 +168,17 @@ static __always_inline void vp_fill_mapping(struct vp_rec_mmap2 *rec, const stru
 	}
 	vp_fill_file_key(&rec->file, v->file);
 	rec->file_id = vp_file_id(&rec->file);
-	vp_fill_user_file(rec, v->file);
+}
+
+/* All but owner, comm and name; ORs flags into hdr.flags. */
+static __always_inline void vp_fill_mapping(struct vp_rec_mmap2 *rec, const struct vp_vma *v)
+{
+	vp_fill_perf_mmap2(&rec->perf, v);
+	vp_fill_identity(rec, v);
+	rec->generation = 0;
+	rec->reserved = 0;
+	if (v->file)
+		vp_fill_user_file(rec, v->file);
 }
 
 /* Sizes and pads a name of len bytes without its NUL; returns the size of the record. */

@@ -59,6 +59,19 @@ static __always_inline void vp_proc_unlock(struct vp_proc *proc)
 }
 
 /*
+ * What a child has from its parent is as good as old, whatever it says: it is confirmed when it is
+ * first used.
+ */
+static __always_inline void vp_copy_table(struct vp_proc *proc, const struct vp_proc *from,
+					  __u32 now_seq)
+{
+	bpf_probe_read_kernel(&proc->image, sizeof(proc->image), &from->image);
+	bpf_probe_read_kernel(proc->xmap, sizeof(proc->xmap), from->xmap);
+	for (int i = 0; i < VP_XMAPS_PER_PROC; i++)
+		proc->seq[i] = ~now_seq;
+}
+
+/*
  * A process that was forked and has not exec'd since has its parent's mappings: start with a
  * copy of what is known of them, made when it is first needed. A parent that has exec'd
  * since, or is gone, gives nothing. Not inlined: its record would lie on the stack below the
@@ -92,7 +105,7 @@ static __noinline int vp_proc_inherit(struct vp_proc *proc, struct task_struct *
 	if (proc->cnt != 0)
 		goto out;
 	cnt = from->cnt;
-	bpf_probe_read_kernel(proc->xmap, sizeof(proc->xmap), from->xmap);
+	vp_copy_table(proc, from, vp_mapping_seq((void *)vp_mm(task), ts_ns));
 	if (bpf_ringbuf_output(&rb, &rec, sizeof(rec), BPF_RB_NO_WAKEUP))
 		vp_count(VP_CNT_LOST_EVENT);
 	else
@@ -117,9 +130,10 @@ static __always_inline struct vp_proc *vp_proc_get_or_inherit(struct task_struct
 	return proc;
 }
 
+/* ---- what is kept with the process ----------------------------------------------------------- */
+
 /*
- * Slot of the mapping that holds pc, or -1. Newest first: on overlap the later mapping is the
- * one that is there now. A global function, so that its loop is verified once.
+ * Slot of the mapping that holds pc, or -1. A global function, so that its loop is verified once.
  */
 __noinline int vp_xmap_slot(const struct vp_proc *proc, __u64 pc)
 {
@@ -128,17 +142,13 @@ __noinline int vp_xmap_slot(const struct vp_proc *proc, __u64 pc)
 	if (!proc)
 		return -1;
 	cnt = proc->cnt;
-	for (int i = 0; i < VP_XMAPS_PER_PROC; i++) {
-		__u32 slot = cnt - 1 - i;
-		const struct vp_xmap *x;
+	for (__u32 i = 0; i < VP_XMAPS_PER_PROC; i++) {
+		const struct vp_xmap *x = &proc->xmap[i];
 
-		if (slot >= VP_XMAPS_PER_PROC)
+		if (i >= cnt)
 			break;
-		x = &proc->xmap[slot];
-		/* Else clang computes the address again from i, unbounded to the verifier. */
-		barrier_var(x);
 		if (pc >= x->start && pc < x->end)
-			return slot;
+			return i;
 	}
 	return -1;
 }
@@ -146,39 +156,212 @@ __noinline int vp_xmap_slot(const struct vp_proc *proc, __u64 pc)
 static __always_inline bool vp_xmap_equal(const struct vp_xmap *a, const struct vp_xmap *b)
 {
 	return a->start == b->start && a->end == b->end && a->pgoff == b->pgoff &&
-	       a->file_id == b->file_id && a->verdict == b->verdict;
+	       a->file_id == b->file_id && a->verdict == b->verdict && a->flags == b->flags;
 }
 
-#define VP_ENTER_NEW	 0 /* locked: send the record, then vp_xmap_publish or _unlock */
-#define VP_ENTER_KNOWN	 1 /* was there already, word for word: its record was sent */
-#define VP_ENTER_REFUSED 2 /* no room or another CPU is entering one: counted */
+/* A slot that `new` may take: a free one; VP_XMAPS_PER_PROC: none. Under the lock. */
+__noinline int vp_xmap_room(const struct vp_proc *proc, const struct vp_xmap *new)
+{
+	__u32 cnt;
+
+	if (!proc || !new)
+		return VP_XMAPS_PER_PROC;
+	cnt = proc->cnt;
+	for (__u32 i = 0; i < VP_XMAPS_PER_PROC; i++) {
+		const struct vp_xmap *x = &proc->xmap[i];
+
+		/* What `new` lies over is not there any more, and makes room for it. */
+		if (i >= cnt || !x->end || (x->start < new->end && x->end > new->start))
+			return i;
+	}
+	return VP_XMAPS_PER_PROC;
+}
+
+/* Frees the slots that lie under a mapping that is there now. Under the lock, within a version. */
+__noinline int vp_xmap_clear(struct vp_proc *proc, __u64 start, __u64 end)
+{
+	__u32 cnt;
+
+	if (!proc)
+		return 0;
+	cnt = proc->cnt;
+	for (__u32 i = 0; i < VP_XMAPS_PER_PROC; i++) {
+		struct vp_xmap *x = &proc->xmap[i];
+
+		if (i >= cnt)
+			break;
+		if (x->start < end && x->end > start)
+			x->end = 0;
+	}
+	return 0;
+}
+
+static __always_inline void vp_version_step(__u32 *version)
+{
+	barrier();
+	*(volatile __u32 *)version = *version + 1;
+	barrier();
+}
+
+/* ---- what is kept in the shared cache -------------------------------------------------------- */
+
+/* A life of a process, as a number that is no other's. */
+static __always_inline __u64 vp_far_owner(const struct vp_proc *proc)
+{
+	return (proc->mm ^ proc->exec_id) + proc->start_ns * 0x9e3779b97f4a7c15ULL;
+}
+
+static __always_inline struct vp_far_set *vp_far_set_of(__u64 owner, __u64 page)
+{
+	__u64 hash = (owner ^ page) * 0x9e3779b97f4a7c15ULL;
+	__u32 i = hash >> 52;
+
+	_Static_assert(VP_FAR_SETS == 1 << (64 - 52), "the hash's upper bits are the index");
+	return bpf_map_lookup_elem(&far_xmaps, &i);
+}
+
+struct vp_far_answer {
+	struct vp_xmap xmap;
+	__u32 seq;
+	__u32 reserved;
+};
+
+/* 1 and the entry, or 0: none, or it is being written. */
+__noinline int vp_far_find(__u64 owner, __u64 page, struct vp_far_answer *out)
+{
+	struct vp_far_set *set = vp_far_set_of(owner, page);
+
+	if (!set || !out)
+		return 0;
+	for (int i = 0; i < VP_FAR_WAYS; i++) {
+		struct vp_far *f = &set->way[i];
+		__u32 version = *(volatile __u32 *)&f->version;
+
+		if (f->owner != owner || f->page != page || version & 1)
+			continue;
+		out->xmap = f->xmap;
+		out->seq = f->seq;
+		barrier();
+		return *(volatile __u32 *)&f->version == version;
+	}
+	return 0;
+}
+
+/* The way that (owner, page) has or gets. */
+static __always_inline struct vp_far *vp_far_way(struct vp_far_set *set, __u64 owner, __u64 page)
+{
+	__u32 victim = set->next;
+
+	for (int i = 0; i < VP_FAR_WAYS; i++) {
+		if (set->way[i].owner == owner && set->way[i].page == page)
+			return &set->way[i];
+	}
+	for (int i = 0; i < VP_FAR_WAYS; i++) {
+		if (!set->way[i].owner)
+			return &set->way[i];
+	}
+	set->next = victim + 1;
+	return &set->way[victim % VP_FAR_WAYS];
+}
+
+/* Not done if another CPU writes there: it will be asked for again. */
+__noinline int vp_far_put(__u64 owner, __u64 page, const struct vp_xmap *x, __u32 seq)
+{
+	struct vp_far_set *set = vp_far_set_of(owner, page);
+	struct vp_far *f;
+	__u32 version;
+
+	if (!set || !x)
+		return 0;
+	f = vp_far_way(set, owner, page);
+	version = f->version;
+	if (version & 1 ||
+	    __sync_val_compare_and_swap(&f->version, version, version + 1) != version)
+		return 0;
+	f->owner = owner;
+	f->page = page;
+	f->xmap = *x;
+	f->seq = seq;
+	barrier();
+	*(volatile __u32 *)&f->version = version + 2;
+	return 0;
+}
+
+static __always_inline __u64 vp_far_known_key(const struct vp_xmap *x)
+{
+	return x->start >> PAGE_SHIFT | VP_FAR_KNOWN;
+}
+
+/* Is this mapping known, word for word? Compared in place: the stack is short. */
+__noinline int vp_far_is_known(__u64 owner, const struct vp_xmap *x)
+{
+	struct vp_far_set *set;
+	bool equal = false;
+	__u64 page;
+
+	if (!x)
+		return 0;
+	page = vp_far_known_key(x);
+	set = vp_far_set_of(owner, page);
+	if (!set)
+		return 0;
+	for (int i = 0; i < VP_FAR_WAYS; i++) {
+		struct vp_far *f = &set->way[i];
+		__u32 version = *(volatile __u32 *)&f->version;
+
+		if (f->owner != owner || f->page != page || version & 1)
+			continue;
+		equal = vp_xmap_equal(&f->xmap, x);
+		barrier();
+		return equal && *(volatile __u32 *)&f->version == version;
+	}
+	return 0;
+}
+
+/* ---- entering -------------------------------------------------------------------------------- */
+
+/* A JIT's memory comes and goes: it must not push out what stays. */
+static __always_inline bool vp_xmap_is_far(const struct vp_xmap *x)
+{
+	return x->verdict == VP_VERDICT_ANON_EXEC;
+}
 
 /*
- * The slot that new takes the place of as a whole, or VP_XMAPS_PER_PROC: a new one. Only where
- * no other slot holds new's ends, or an older answer would hide it.
+ * Is this mapping known, word for word? Then its record was sent; it is noted that it was still
+ * true at seq, also for the page of `at`.
  */
-static __always_inline __u32 vp_xmap_replaced(const struct vp_proc *proc, const struct vp_xmap *new)
+static __always_inline bool vp_xmap_is_known(struct vp_proc *proc, const struct vp_xmap *x,
+					     __u64 at, __u32 seq)
 {
-	__u32 slot = vp_xmap_slot(proc, new->start), last = vp_xmap_slot(proc, new->end - 1);
-	const struct vp_xmap *x;
+	__u32 slot = vp_xmap_slot(proc, x->start);
 
-	if (slot >= VP_XMAPS_PER_PROC || slot != last)
-		return VP_XMAPS_PER_PROC;
-	barrier_var(slot);
-	x = &proc->xmap[slot];
-	return new->start <= x->start &&new->end >= x->end ? slot : VP_XMAPS_PER_PROC;
+	if (slot < VP_XMAPS_PER_PROC) {
+		barrier_var(slot);
+		if (!vp_xmap_equal(&proc->xmap[slot], x))
+			return false;
+		proc->seq[slot] = seq;
+		return true;
+	}
+	if (!proc->has_far || !vp_far_is_known(vp_far_owner(proc), x))
+		return false;
+	vp_far_put(vp_far_owner(proc), at >> PAGE_SHIFT, x, seq);
+	return true;
 }
+
+#define VP_ENTER_NEW	 0 /* locked: send the record, then vp_xmap_publish or vp_proc_unlock */
+#define VP_ENTER_KNOWN	 1 /* was there already, word for word: its record was sent */
+#define VP_ENTER_REFUSED 2 /* another CPU is entering one: counted */
 
 /*
  * First half of an insertion. Between the halves the record of the mapping is sent, so that
  * no sample can use a mapping whose record does not precede it. seq: vp_mapping_seq() when new
- * was true.
+ * was true. at: an address in it that is used.
  */
 static __always_inline int vp_xmap_enter(struct vp_proc *proc, struct task_struct *task,
-					 const struct vp_xmap *new, __u32 seq)
+					 const struct vp_xmap *new, __u64 at, __u32 seq)
 {
-	__u32 slot;
-
+	if (vp_xmap_is_known(proc, new, at, seq))
+		return VP_ENTER_KNOWN;
 	if (__sync_val_compare_and_swap(&proc->lock, 0, 1) != 0) {
 		vp_count(VP_CNT_TABLE_BUSY);
 		return VP_ENTER_REFUSED;
@@ -188,54 +371,51 @@ static __always_inline int vp_xmap_enter(struct vp_proc *proc, struct task_struc
 		vp_proc_unlock(proc);
 		return VP_ENTER_REFUSED;
 	}
-	slot = vp_xmap_replaced(proc, new);
-	if (slot < VP_XMAPS_PER_PROC) {
-		barrier_var(slot);
-		if (!vp_xmap_equal(&proc->xmap[slot], new))
-			return VP_ENTER_NEW;
-		proc->seq[slot] = seq;
+	if (vp_xmap_is_known(proc, new, at, seq)) {
 		vp_proc_unlock(proc);
 		return VP_ENTER_KNOWN;
-	}
-	if (proc->cnt >= VP_XMAPS_PER_PROC) {
-		vp_proc_unlock(proc);
-		vp_count(VP_CNT_XMAP_FULL);
-		return VP_ENTER_REFUSED;
 	}
 	return VP_ENTER_NEW;
 }
 
-/* Second half; see struct vp_proc for the order of the stores, which x86 keeps. */
-static __always_inline void vp_xmap_publish(struct vp_proc *proc, const struct vp_xmap *new,
-					    __u32 seq)
+static __always_inline void vp_xmap_write(struct vp_proc *proc, __u32 slot,
+					  const struct vp_xmap *new, __u32 seq)
 {
-	__u32 slot = vp_xmap_replaced(proc, new), cnt = proc->cnt;
-	bool append = slot >= VP_XMAPS_PER_PROC;
-	struct vp_xmap *x;
-
-	if (append)
-		slot = cnt;
+	vp_version_step(&proc->version);
+	vp_xmap_clear(proc, new->start, new->end);
 	if (slot < VP_XMAPS_PER_PROC) {
 		barrier_var(slot);
-		x = &proc->xmap[slot];
-		*(volatile __u64 *)&x->end = 0;
-		barrier();
-		x->start = new->start;
-		x->pgoff = new->pgoff;
-		x->file_id = new->file_id;
-		x->verdict = new->verdict;
+		proc->xmap[slot] = *new;
 		proc->seq[slot] = seq;
-		barrier();
-		*(volatile __u64 *)&x->end = new->end;
-		barrier();
-		if (append)
-			*(volatile __u32 *)&proc->cnt = cnt + 1;
-		proc->generation++;
+		if (slot >= proc->cnt)
+			proc->cnt = slot + 1;
 	}
+	vp_version_step(&proc->version);
+}
+
+/* Second half. x86 keeps the order of the stores. */
+static __always_inline void vp_xmap_publish(struct vp_proc *proc, const struct vp_xmap *new,
+					    __u64 at, __u32 seq)
+{
+	__u32 slot = VP_XMAPS_PER_PROC;
+	__u64 owner;
+
+	if (!vp_xmap_is_far(new))
+		slot = vp_xmap_room(proc, new);
+	vp_xmap_write(proc, slot, new, seq);
+	if (slot >= VP_XMAPS_PER_PROC) {
+		if (!vp_xmap_is_far(new))
+			vp_count(VP_CNT_XMAP_FULL);
+		owner = vp_far_owner(proc);
+		proc->has_far = 1;
+		vp_far_put(owner, vp_far_known_key(new), new, seq);
+		vp_far_put(owner, at >> PAGE_SHIFT, new, seq);
+	}
+	proc->generation++;
 	vp_proc_unlock(proc);
 }
 
-/* What was known of pc is not true any more. */
+/* Nothing is mapped at pc any more. Without the lock: a slot that gets another range meanwhile is lost. */
 static __always_inline void vp_xmap_forget(struct vp_proc *proc, __u64 pc)
 {
 	__u32 slot = vp_xmap_slot(proc, pc);
@@ -246,6 +426,16 @@ static __always_inline void vp_xmap_forget(struct vp_proc *proc, __u64 pc)
 	*(volatile __u64 *)&proc->xmap[slot].end = 0;
 }
 
+/* The main program's text is remembered as it was first seen. */
+static __always_inline void vp_note_image(struct vp_proc *proc, const struct vp_xmap *x,
+					  struct task_struct *task)
+{
+	__u64 code = BPF_CORE_READ(task, mm, start_code);
+
+	if (x->verdict == VP_VERDICT_FILE && !proc->image.end && code >= x->start && code < x->end)
+		proc->image = *x;
+}
+
 static __always_inline void vp_xmap_from_rec(struct vp_xmap *x, const struct vp_rec_mmap2 *rec)
 {
 	x->start = rec->perf.addr;
@@ -253,6 +443,7 @@ static __always_inline void vp_xmap_from_rec(struct vp_xmap *x, const struct vp_
 	x->pgoff = rec->perf.pgoff;
 	x->file_id = rec->file_id;
 	x->verdict = rec->verdict;
+	x->flags = rec->hdr.flags & VP_MMAP2_F_REMAPPED ? VP_XMAP_F_REMAPPED : 0;
 }
 
 #endif

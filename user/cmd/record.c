@@ -173,6 +173,7 @@ static int open_kernel_side(struct run *r, struct vp_err *e)
 		.freq_hz = (uint32_t)r->args.freq_hz,
 		.event = r->args.event,
 		.all_maps = r->args.all_maps,
+		.no_mm_walk = r->args.no_mm_walk,
 		.sequential_load = r->args.sequential_load,
 	};
 	const struct vp_perf_events *events;

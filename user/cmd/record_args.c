@@ -33,6 +33,8 @@ static const char help[] =
 	"                         where the kernel can (Linux 6.18)\n"
 	"      --unwind-memory MB for unwind information in the kernel (256)\n"
 	"      --all-maps         record all mappings, not only executable ones\n"
+	"      --no-mm-walk       ask for mappings by bpf_find_vma alone: in the interrupt, one\n"
+	"                         unknown address a sample\n"
 	"      --force-kernel     even on a kernel that can lock up when it is sampled\n"
 	"  -q, --quiet            no progress, no summary\n"
 	"  -v, --verbose          more of both\n"
@@ -55,6 +57,7 @@ enum {
 	OPT_UNWIND_MEMORY,
 	OPT_ALL_MAPS,
 	OPT_FORCE,
+	OPT_NO_MM_WALK,
 	OPT_SEQUENTIAL
 };
 
@@ -72,6 +75,7 @@ static const struct option options[] = {
 	{"unwind-memory", required_argument, NULL, OPT_UNWIND_MEMORY},
 	{"all-maps", no_argument, NULL, OPT_ALL_MAPS},
 	{"force-kernel", no_argument, NULL, OPT_FORCE},
+	{"no-mm-walk", no_argument, NULL, OPT_NO_MM_WALK},
 	{"sequential-load", no_argument, NULL, OPT_SEQUENTIAL},
 	{"quiet", no_argument, NULL, 'q'},
 	{"verbose", no_argument, NULL, 'v'},
@@ -180,6 +184,9 @@ static int parse_option(struct vp_record_args *a, int c)
 		return 0;
 	case OPT_FORCE:
 		a->force_kernel = true;
+		return 0;
+	case OPT_NO_MM_WALK:
+		a->no_mm_walk = true;
 		return 0;
 	case OPT_SEQUENTIAL:
 		a->sequential_load = true;

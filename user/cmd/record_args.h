@@ -26,6 +26,7 @@ struct vp_record_args {
 	bool quiet;
 	bool verbose;
 	bool force_kernel;
+	bool no_mm_walk;
 	bool sequential_load; /* for benchmarks */
 };
 

@@ -57,7 +57,8 @@ static void print_losses(FILE *f, const struct vp_summary *s)
 	print_loss(f, "kernel stacks cut", s->recording->kern_cut_cnt, samples);
 	print_loss(f, "processes beyond the kernel's table: their mappings were asked for anew",
 		   c[VP_CNT_PROC_FULL], 0);
-	print_loss(f, "mappings beyond a process's table: asked for anew", c[VP_CNT_XMAP_FULL], 0);
+	print_loss(f, "mappings beyond their process's table: kept in a cache that all share",
+		   c[VP_CNT_XMAP_FULL], 0);
 	print_loss(f, "files beyond the table of files: not named", c[VP_CNT_FILE_FULL], 0);
 	print_loss(f, "files not read: their file system does not answer", s->unread_cnt, 0);
 	print_loss(f, "file names too long", c[VP_CNT_NAME_CUT], 0);

@@ -4,6 +4,7 @@
 #include "btf_mentions.h"
 #include "deferred.skel.h"
 #include "loader.h"
+#include "mm_walk.h"
 #include "pidns.h"
 #include "sampler.skel.h"
 #include "track.skel.h"
@@ -18,7 +19,7 @@
 #define RING_BASE_BYTES	   (4ULL << 20)
 #define RING_PER_CPU_BYTES (1ULL << 20)
 #define RING_MAX_BYTES	   (64ULL << 20)
-#define PROCS_MAX	   4096
+#define PROCS_MAX	   32768
 
 struct vp_session {
 	struct vp_shared_maps maps;
@@ -27,6 +28,8 @@ struct vp_session {
 	struct deferred *deferred; /* … or deferred mode */
 	struct track *track;
 	bool track_loaded;
+	struct vp_mm_walk mm_walk;
+	bool walks_mm;
 	struct vp_perf_events events;
 	struct vp_ring *ring;
 };
@@ -112,7 +115,19 @@ static int open_track(struct vp_session *s, const struct vp_session_opts *o,
 	return vp_shared_maps_reuse(&s->maps, s->track->obj, e);
 }
 
-enum { UNIT_SAMPLER, UNIT_WALK, UNIT_TRACK, UNIT_CNT };
+enum { UNIT_SAMPLER, UNIT_WALK, UNIT_TRACK, UNIT_MM_WALK, UNIT_CNT };
+
+/* If the tree of VMAs can be read, all who ask what is mapped may read it. */
+static void allow_mm_walk(struct vp_session *s)
+{
+	s->walks_mm = vp_mm_walk_agrees(&s->mm_walk);
+	if (s->sampler)
+		s->sampler->bss->vp_mm_walk_on = s->walks_mm;
+	if (s->deferred)
+		s->deferred->bss->vp_mm_walk_on = s->walks_mm;
+	if (s->track_loaded)
+		s->track->bss->vp_mm_walk_on = s->walks_mm;
+}
 
 static int load_objects(struct vp_session *s, const struct vp_session_opts *o, bool deferred,
 			bool verbose, struct vp_err *e)
@@ -127,12 +142,16 @@ static int load_objects(struct vp_session *s, const struct vp_session_opts *o, b
 		err = vp_walker_open(&s->walker, &s->maps, o->all_maps, true, &units[UNIT_WALK], e);
 	if (!err)
 		err = open_track(s, o, &units[UNIT_TRACK], e);
+	if (!err)
+		err = vp_mm_walk_open(&s->mm_walk, &s->maps, &units[UNIT_MM_WALK], e);
 	if (err)
 		return err;
 	err = vp_load(units, UNIT_CNT, o->sequential_load, e);
 	if (err && verbose)
 		vp_load_report(stderr, units, UNIT_CNT);
 	s->track_loaded = !err && !units[UNIT_TRACK].err;
+	if (!err && !units[UNIT_MM_WALK].err && !o->no_mm_walk)
+		allow_mm_walk(s);
 	vp_load_units_free(units, UNIT_CNT);
 	return err;
 }
@@ -145,6 +164,7 @@ static void close_objects(struct vp_session *s)
 	s->sampler = NULL;
 	s->deferred = NULL;
 	s->track = NULL;
+	vp_mm_walk_close(&s->mm_walk);
 	vp_walker_close(&s->walker);
 	vp_shared_maps_destroy(&s->maps);
 }
@@ -275,6 +295,11 @@ int vp_session_stop(struct vp_session *s, bool (*missing)(void *ctx), void *ctx)
 int vp_session_counters(const struct vp_session *s, uint64_t out[VP_CNT_CNT])
 {
 	return vp_shared_maps_counters(&s->maps, out);
+}
+
+bool vp_session_walks_mm(const struct vp_session *s)
+{
+	return s->walks_mm;
 }
 
 bool vp_session_is_deferred(const struct vp_session *s)

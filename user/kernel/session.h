@@ -25,6 +25,7 @@ struct vp_session_opts {
 	uint32_t freq_hz;
 	const char *event; /* NULL: the best there is */
 	bool all_maps;
+	bool no_mm_walk;      /* bpf_find_vma alone, one answer a sample */
 	bool sequential_load; /* only to compare */
 	uint64_t ring_bytes;  /* 0: by the number of CPUs */
 };
@@ -60,6 +61,9 @@ int vp_session_start(struct vp_session *s, struct vp_err *e);
 int vp_session_stop(struct vp_session *s, bool (*missing)(void *ctx), void *ctx);
 
 int vp_session_counters(const struct vp_session *s, uint64_t out[VP_CNT_CNT]);
+
+/* Whether mappings are also looked up in the kernel's tree of VMAs: see mm_walk.h. */
+bool vp_session_walks_mm(const struct vp_session *s);
 
 /* Which mode was taken. */
 bool vp_session_is_deferred(const struct vp_session *s);

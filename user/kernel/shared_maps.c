@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "shared_maps.h"
 
+#include "btf_mentions.h"
 #include "maps.skel.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
+
+#define PREALLOCATED_PROCS_MAX 8192
 
 static uint64_t next_power_of_two(uint64_t n)
 {
@@ -15,6 +18,23 @@ static uint64_t next_power_of_two(uint64_t n)
 	while (p < n)
 		p *= 2;
 	return p;
+}
+
+/*
+ * Elements that are allocated when they are needed, where a program in an interrupt may do that:
+ * 34dd3bad1a6f (6.1), which came with the allocator bpf_mem_alloc. Before, all of them at once, so
+ * fewer.
+ */
+static void size_procs(struct bpf_map *map, uint32_t procs_max)
+{
+	if (vp_btf_mentions("bpf_mem_alloc")) {
+		bpf_map__set_max_entries(map, procs_max);
+		bpf_map__set_map_flags(map, BPF_F_NO_PREALLOC);
+	} else {
+		bpf_map__set_max_entries(map, procs_max < PREALLOCATED_PROCS_MAX
+						      ? procs_max
+						      : PREALLOCATED_PROCS_MAX);
+	}
 }
 
 int vp_shared_maps_create(struct vp_shared_maps *m, uint64_t ring_bytes, uint32_t procs_max,
@@ -29,7 +49,7 @@ int vp_shared_maps_create(struct vp_shared_maps *m, uint64_t ring_bytes, uint32_
 		return vp_err_set(e, -errno, "BPF maps: %s", strerror(errno));
 
 	bpf_map__set_max_entries(m->skel->maps.rb, (uint32_t)m->ring_bytes);
-	bpf_map__set_max_entries(m->skel->maps.procs, procs_max);
+	size_procs(m->skel->maps.procs, procs_max);
 	err = maps__load(m->skel);
 	if (err) {
 		vp_shared_maps_destroy(m);

@@ -62,6 +62,7 @@ static int on_mmap2(void *ctx, const struct vp_mmap2 *m)
 		.pgoff = m->rec.perf.pgoff,
 		.file_id = m->rec.file_id,
 		.verdict = m->rec.verdict,
+		.flags = m->rec.hdr.flags & VP_MMAP2_F_REMAPPED ? VP_XMAP_F_REMAPPED : 0,
 	};
 	struct vp_process *proc = get_process(r, &m->rec.proc, m->rec.hdr.ts_ns);
 	bool first;

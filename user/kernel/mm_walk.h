@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Whether the kernel's tree of VMAs can be read by BPF: tried on this process, since only the
+ * kernel's source says what that tree looks like. See kern/vp_mm_walk.bpf.h.
+ */
+#ifndef VP_MM_WALK_H
+#define VP_MM_WALK_H
+
+#include "../util/err.h"
+#include "loader.h"
+#include "shared_maps.h"
+
+struct vp_mm_walk {
+	struct mm_walk *skel;
+};
+
+/* Opens the object; *unit says how it is loaded (optional). 0 or negative errno. */
+int vp_mm_walk_open(struct vp_mm_walk *w, struct vp_shared_maps *maps, struct vp_load_unit *unit,
+		    struct vp_err *e);
+
+/* After the load: does the tree say the same as bpf_find_vma? */
+bool vp_mm_walk_agrees(struct vp_mm_walk *w);
+
+void vp_mm_walk_close(struct vp_mm_walk *w);
+
+#endif
