@@ -209,19 +209,19 @@ static __always_inline __u32 vp_ask_locked(struct vp_ask_buf *ask, bool by_tree)
 	struct task_struct *task = bpf_get_current_task_btf();
 	long err = -EBUSY;
 
-	if (!by_tree)
+	if (!by_tree) {
 		err = bpf_find_vma(task, ask->at, vp_on_vma, NULL, 0);
-	if (err == -EBUSY)
-		err = vp_ask_tree(ask, task);
+		vp_count(err == -EBUSY ? VP_CNT_FIND_BUSY
+			 : err	       ? VP_CNT_FIND_NONE
+				       : VP_CNT_FIND_OK);
+	}
 	if (err == -EBUSY) {
-		vp_count(VP_CNT_FIND_BUSY);
-		return VP_VERDICT_BUSY;
+		err = vp_ask_tree(ask, task);
+		if (!err)
+			vp_count(VP_CNT_TREE_OK);
 	}
-	if (err) {
-		vp_count(VP_CNT_FIND_NONE);
-		return VP_VERDICT_NO_VMA;
-	}
-	vp_count(VP_CNT_FIND_OK);
+	if (err)
+		return err == -EBUSY ? VP_VERDICT_BUSY : VP_VERDICT_NO_VMA;
 	if (!ask->known)
 		vp_publish(task, ask);
 	return ask->xmap.verdict;

@@ -114,6 +114,7 @@ void recorder_open(struct recorder *r, uint32_t filter, uint64_t ring_bytes)
 		.freq_hz = r->freq_hz ? r->freq_hz : RECORDER_HZ,
 		.unwind_mode = r->mode,
 		.call_graph = r->call_graph,
+		.no_mm_walk = r->no_mm_walk,
 		.ring_bytes = ring_bytes,
 	};
 	struct vp_err e = {""};

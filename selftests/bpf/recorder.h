@@ -23,6 +23,7 @@ struct recorder {
 	enum vp_unwind_mode mode;
 	uint32_t call_graph; /* VP_CALL_GRAPH_* */
 	uint32_t freq_hz;    /* 0: RECORDER_HZ */
+	bool no_mm_walk;     /* as the option of that name */
 	bool keep_raw;	     /* raw gets what the joiner gets */
 
 	struct vp_session *s;

@@ -132,6 +132,10 @@ static void print_rows(FILE *f, const struct vp_summary *s)
 	if (s->recording->fp_cnt)
 		fprintf(f, "found by frame pointer: %.1f %% of user frames\n",
 			percent(s->recording->fp_cnt, s->recording->frame_cnt));
+	if (s->recording->remapped_cnt)
+		fprintf(f,
+			"in text that its program moved to anonymous memory: %.1f %% of user frames\n",
+			percent(s->recording->remapped_cnt, s->recording->frame_cnt));
 	print_loss(f, "user frames in files whose unwind rows were not there yet",
 		   s->recording->no_rows_cnt, s->recording->frame_cnt);
 	vp_row_store_each_failed(s->rows, note_failed_file, &first);

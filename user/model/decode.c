@@ -195,6 +195,12 @@ static int decode_exec(struct vp_decoder *d, const struct vp_rec_exec *r, size_t
 	return DECODE_FIXED(d, exec, vp_rec_exec, r, size);
 }
 
+void vp_mmap2_set_name(struct vp_mmap2 *m, const char *name)
+{
+	snprintf(m->name, sizeof(m->name) - 7, "%s", name);
+	set_name_size(m);
+}
+
 int vp_decode(struct vp_decoder *d, const void *data, size_t size)
 {
 	const struct vp_rec_hdr *hdr = data;

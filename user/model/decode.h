@@ -46,4 +46,7 @@ struct vp_decoder {
  */
 int vp_decode(struct vp_decoder *d, const void *data, size_t size);
 
+/* Gives a mapping another name, cut at VP_PATH_MAX. */
+void vp_mmap2_set_name(struct vp_mmap2 *m, const char *name);
+
 #endif

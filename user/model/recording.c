@@ -53,6 +53,25 @@ static int request_rows_of(struct vp_recording *r, const struct vp_mmap2 *m,
 	return vp_file_pool_request(r->pool, VP_FILE_ROWS, m->rec.file_id, &mapped);
 }
 
+/* A copy of a file's text in anonymous memory goes by that file's name; as for us, so for perf. */
+static int write_remapped(struct vp_recording *r, const struct vp_mmap2 *m)
+{
+	const struct vp_file *file = vp_files_get(&r->files, m->rec.file_id);
+	struct vp_mmap2 named = *m;
+
+	if (!r->perfdata)
+		return 0;
+	if (file) {
+		vp_mmap2_set_name(&named, file->name);
+		named.rec.file = file->rec.file;
+		named.rec.perf.maj = file->rec.perf.maj;
+		named.rec.perf.min = file->rec.perf.min;
+		named.rec.perf.ino = file->rec.perf.ino;
+		named.rec.perf.ino_generation = file->rec.perf.ino_generation;
+	}
+	return vp_perfdata_mmap2(r->perfdata, &named.rec);
+}
+
 static int on_mmap2(void *ctx, const struct vp_mmap2 *m)
 {
 	struct vp_recording *r = ctx;
@@ -74,6 +93,8 @@ static int on_mmap2(void *ctx, const struct vp_mmap2 *m)
 	new = vp_process_add_xmap(proc, &x);
 	if (new <= 0)
 		return new;
+	if (x.flags & VP_XMAP_F_REMAPPED)
+		return write_remapped(r, m);
 	if (vp_files_add(&r->files, m) || request_rows_of(r, m, &x))
 		return -ENOMEM;
 	return r->perfdata ? write_mmap2(r->perfdata, m, first ? proc->first_ns : 0) : 0;
@@ -119,6 +140,7 @@ static struct vp_at user_at(const struct vp_frame *f)
 		.file_id = in_file ? f->file_id : VP_FILE_ID_NONE,
 		.verdict = f->verdict,
 		.leaf = !!(f->flags & VP_FRAME_F_LEAF),
+		.remapped = !!(f->flags & VP_FRAME_F_REMAPPED),
 	};
 }
 
@@ -144,6 +166,8 @@ static void note_frame(struct vp_recording *r, const struct vp_frame *f)
 		r->fp_cnt++;
 	if (f->flags & VP_FRAME_F_NO_ROWS)
 		r->no_rows_cnt++;
+	if (f->flags & VP_FRAME_F_REMAPPED)
+		r->remapped_cnt++;
 }
 
 static int on_sample(void *ctx, const struct vp_rec_sample *s, const uint64_t *kern,

@@ -30,6 +30,7 @@ struct vp_recording {
 	atomic_uint_fast64_t unresolved_cnt; /* … whose mapping was not known at the time */
 	uint64_t fp_cnt;		     /* user frames found by frame pointer */
 	uint64_t no_rows_cnt;		     /* user frames whose file had no rows yet */
+	uint64_t remapped_cnt;		     /* user frames in copies of a file's text */
 	uint64_t end_cnt[VP_END_CNT];	     /* user stacks by why they ended */
 	uint64_t kern_cut_cnt;		     /* kernel stacks that filled the room */
 	uint64_t stacks_full_cnt;	     /* samples not kept as a stack: memory limit */

@@ -121,6 +121,15 @@ static void load_late(struct builder *b, struct vp_file *file, uint32_t file_id)
 	}
 }
 
+/* The function is the file's, but the memory is not: no page of it is the file's. */
+static uint32_t remapped_label(struct builder *b, const char *text, const char *module)
+{
+	char marked[320];
+
+	snprintf(marked, sizeof(marked), "%.255s (remapped)", module);
+	return get_label(b, text, marked, VP_LABEL_USER);
+}
+
 static uint32_t name_file(struct builder *b, struct named_at *n)
 {
 	struct vp_file *file = vp_files_get(&b->r->files, n->at.file_id);
@@ -131,7 +140,8 @@ static uint32_t name_file(struct builder *b, struct named_at *n)
 	if (file) {
 		load_late(b, file, n->at.file_id);
 		if (!vp_symbolizer_file(b->s, n->at.file_id, call_site(&n->at), &sym))
-			return get_label(b, sym.name, module, VP_LABEL_USER);
+			return n->at.remapped ? remapped_label(b, sym.name, module)
+					      : get_label(b, sym.name, module, VP_LABEL_USER);
 		if (sym.reason == VP_SYM_NOT_ELF && is_anonymous_file(file->name)) {
 			n->nameless = true;
 			n->reason = sym.reason;
@@ -211,6 +221,7 @@ static bool stitch(const struct builder *b, struct named_at *n)
 	if (!x)
 		return false;
 	n->at.verdict = x->verdict;
+	n->at.remapped = !!(x->flags & VP_XMAP_F_REMAPPED);
 	n->at.file_id = VP_FILE_ID_NONE;
 	if (x->verdict == VP_VERDICT_FILE || x->verdict == VP_VERDICT_VDSO) {
 		n->at.value = n->at.value - x->start + x->pgoff;

@@ -16,7 +16,8 @@ struct vp_at {
 	uint64_t value; /* file offset (FILE, VDSO), else the address */
 	uint32_t file_id;
 	uint16_t verdict; /* VP_VERDICT_* or VP_AT_KERNEL */
-	uint16_t leaf;	  /* not a return address */
+	uint8_t leaf;	  /* not a return address */
+	uint8_t remapped; /* in a copy of the file's text: VP_FRAME_F_REMAPPED */
 };
 
 struct vp_stack_ref {
