@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The walk of the tree of VMAs, compared with bpf_find_vma before anybody relies on it. */
 #include "vp_mm_walk.bpf.h"
-#include "vp_maps.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 

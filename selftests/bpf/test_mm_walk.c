@@ -30,7 +30,7 @@ TestSuite(mm_walk, .fini = tear_down, .timeout = 60);
 
 /* ---- alone ---------------------------------------------------------------------------------- */
 
-static struct vp_shared_maps maps;
+static struct vp_core_btf core_btf;
 static struct vp_mm_walk walk;
 
 static void load_walk(void)
@@ -38,8 +38,8 @@ static void load_walk(void)
 	struct vp_load_unit unit;
 	struct vp_err e = {0};
 
-	cr_assert(zero(int, vp_shared_maps_create(&maps, 4096, 16, &e)), "%s", e.text);
-	cr_assert(zero(int, vp_mm_walk_open(&walk, &maps, &unit, &e)), "%s", e.text);
+	vp_core_btf_open(&core_btf);
+	cr_assert(zero(int, vp_mm_walk_open(&walk, &core_btf, &unit, &e)), "%s", e.text);
 	cr_assert(zero(int, vp_load(&unit, 1, true, &e)), "%s", e.text);
 	cr_assert(zero(int, unit.err), "%s", unit.log);
 	vp_load_units_free(&unit, 1);
@@ -48,7 +48,7 @@ static void load_walk(void)
 static void close_walk(void)
 {
 	vp_mm_walk_close(&walk);
-	vp_shared_maps_destroy(&maps);
+	vp_core_btf_close(&core_btf);
 }
 
 /* How many of these addresses tree and bpf_find_vma agree on; *busy: bpf_find_vma gave no answer. */

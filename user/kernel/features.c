@@ -24,6 +24,7 @@
 
 #include "../util/err.h"
 #include "danger.h"
+#include "mm_walk.h"
 
 #define DETAIL_LEN 192
 
@@ -403,12 +404,17 @@ static int probe_task_work(struct vp_features *f, char *detail)
 	return id > 0 ? 1 : id;
 }
 
+/* There is a tree, and it is the one that we can read. */
 static int probe_maple_walk(struct vp_features *f, char *detail)
 {
 	int err = probe_member(f, "maple_range_64", "pivot");
 
-	(void)detail;
-	return err == 1 ? probe_member(f, "mm_struct", "mm_mt") : err;
+	if (err != 1)
+		return err;
+	err = vp_mm_walk_probe();
+	if (err == 0)
+		snprintf(detail, DETAIL_LEN, "the tree and bpf_find_vma disagree");
+	return err;
 }
 
 static int probe_mm_lock_seq(struct vp_features *f, char *detail)
@@ -586,7 +592,7 @@ static const struct feature_def defs[] = {
 	[VP_FEAT_TASK_WORK] = {"task_work", "6.18",
 			       "user stacks are taken in the interrupt (inline)",
 			       "Linux 6.18 or later", false, probe_task_work},
-	[VP_FEAT_MAPLE_WALK] = {"maple_walk", "6.1", "one unknown address a sample is resolved",
+	[VP_FEAT_MAPLE_WALK] = {"maple_walk", "6.1", "one unknown address a sample is resolved inline",
 				"Linux 6.1 or later", false, probe_maple_walk},
 	[VP_FEAT_MM_LOCK_SEQ] = {"mm_lock_seq", "6.4", "changed mappings are noticed later",
 				 "a kernel with CONFIG_PER_VMA_LOCK=y", false, probe_mm_lock_seq},

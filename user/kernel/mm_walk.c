@@ -14,10 +14,10 @@
 #define TRIES	   3  /* another thread may change the mappings meanwhile */
 #define ISLAND_CNT 48 /* mappings of a page with a page of nothing between them: makes the tree deep */
 
-int vp_mm_walk_open(struct vp_mm_walk *w, struct vp_shared_maps *maps, struct vp_load_unit *unit,
+int vp_mm_walk_open(struct vp_mm_walk *w, struct vp_core_btf *core_btf, struct vp_load_unit *unit,
 		    struct vp_err *e)
 {
-	struct bpf_object_open_opts opts = vp_core_btf_opts(&maps->core_btf);
+	struct bpf_object_open_opts opts = vp_core_btf_opts(core_btf);
 
 	w->skel = mm_walk__open_opts(&opts);
 	if (!w->skel)
@@ -25,8 +25,8 @@ int vp_mm_walk_open(struct vp_mm_walk *w, struct vp_shared_maps *maps, struct vp
 	*unit = (struct vp_load_unit){.name = "mm_walk",
 				      .skeleton = w->skel->skeleton,
 				      .optional = true,
-				      .core_btf = &maps->core_btf};
-	return vp_shared_maps_reuse(maps, w->skel->obj, e);
+				      .core_btf = core_btf};
+	return 0;
 }
 
 void vp_mm_walk_close(struct vp_mm_walk *w)
@@ -88,4 +88,26 @@ bool vp_mm_walk_agrees(struct vp_mm_walk *w)
 	for (size_t i = 0; i < 2 * ISLAND_CNT; i += 2)
 		munmap(islands + i * page, page);
 	return agrees;
+}
+
+int vp_mm_walk_probe(void)
+{
+	struct vp_core_btf core_btf = {0};
+	struct vp_load_unit unit = {0};
+	struct vp_mm_walk w = {0};
+	struct vp_err e;
+	int err;
+
+	vp_core_btf_open(&core_btf);
+	err = vp_mm_walk_open(&w, &core_btf, &unit, &e);
+	if (!err)
+		err = vp_load(&unit, 1, true, &e);
+	if (!err)
+		err = unit.err;
+	if (!err)
+		err = vp_mm_walk_agrees(&w);
+	vp_load_units_free(&unit, 1);
+	vp_mm_walk_close(&w);
+	vp_core_btf_close(&core_btf);
+	return err;
 }

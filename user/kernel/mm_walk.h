@@ -8,19 +8,21 @@
 
 #include "../util/err.h"
 #include "loader.h"
-#include "shared_maps.h"
 
 struct vp_mm_walk {
 	struct mm_walk *skel;
 };
 
-/* Opens the object; *unit says how it is loaded (optional). 0 or negative errno. */
-int vp_mm_walk_open(struct vp_mm_walk *w, struct vp_shared_maps *maps, struct vp_load_unit *unit,
+/* Opens the object; *unit says how it is loaded (optional). core_btf is borrowed until then. */
+int vp_mm_walk_open(struct vp_mm_walk *w, struct vp_core_btf *core_btf, struct vp_load_unit *unit,
 		    struct vp_err *e);
 
 /* After the load: does the tree say the same as bpf_find_vma? */
 bool vp_mm_walk_agrees(struct vp_mm_walk *w);
 
 void vp_mm_walk_close(struct vp_mm_walk *w);
+
+/* All of it at once: 1 it agrees, 0 it does not, or negative errno: it cannot be loaded. */
+int vp_mm_walk_probe(void);
 
 #endif

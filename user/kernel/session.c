@@ -143,7 +143,7 @@ static int load_objects(struct vp_session *s, const struct vp_session_opts *o, b
 	if (!err)
 		err = open_track(s, o, &units[UNIT_TRACK], e);
 	if (!err)
-		err = vp_mm_walk_open(&s->mm_walk, &s->maps, &units[UNIT_MM_WALK], e);
+		err = vp_mm_walk_open(&s->mm_walk, &s->maps.core_btf, &units[UNIT_MM_WALK], e);
 	if (err)
 		return err;
 	err = vp_load(units, UNIT_CNT, o->sequential_load, e);
