@@ -59,12 +59,15 @@ __noinline int vp_describe_range(void)
 	ask->seq = vp_mapping_seq(v->mm, ask->ts_ns);
 	vp_fill_hdr(&rec->hdr, VP_REC_MMAP2, 0);
 	rec->hdr.ts_ns = ask->ts_ns;
-	vp_fill_mapping(rec, v);
+	rec->generation = 0;
+	rec->reserved = 0;
+	vp_fill_perf_mmap2(&rec->perf, v);
+	vp_fill_identity(rec, v);
 	vp_xmap_from_rec(&ask->xmap, rec);
 	return 0;
 }
 
-/* Last part: its name. */
+/* Last part: what user space calls the file. */
 __noinline int vp_describe_name(void)
 {
 	struct vp_ask_buf *ask = vp_ask_buf();
@@ -72,10 +75,12 @@ __noinline int vp_describe_name(void)
 
 	if (!ask)
 		return 0;
-	if (ask->vma.file)
+	if (ask->vma.file) {
+		vp_fill_user_file(&ask->mmap2.rec, ask->vma.file);
 		len = vp_set_name_parts(&ask->mmap2, ask->vma.file);
-	else
+	} else {
 		len = vp_set_nofile_name(&ask->mmap2, &ask->vma, (void *)ask->vma_addr);
+	}
 	vp_finish_mmap2(&ask->mmap2, len);
 	return 0;
 }
