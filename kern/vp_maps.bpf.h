@@ -2,7 +2,8 @@
 /*
  * The maps that objects share. Every object declares them through this header;
  * kern/maps.bpf.c holds them alone, is loaded first, and the loader hands its descriptors to
- * the others. max_entries of `rb` and `procs` are set before that load.
+ * the others. user/kernel/shared_maps.c sizes `rb` and `procs` before that load, and says whether
+ * elements of hashes are allocated on demand.
  */
 #ifndef VP_MAPS_BPF_H
 #define VP_MAPS_BPF_H
@@ -144,7 +145,7 @@ struct {
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 16384);
+	__uint(max_entries, 32768);
 	__type(key, __u32);
 	__type(value, __u32);
 } targets SEC(".maps");

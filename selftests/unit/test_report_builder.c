@@ -112,6 +112,22 @@ Test(report_builder, a_busy_frame_is_resolved_by_a_later_record)
 	cr_expect(zero(u64, b.unresolved_cnt));
 }
 
+Test(report_builder, text_in_anonymous_memory_is_marked_also_where_it_was_stitched)
+{
+	struct vp_frame f = made_file_frame(1, 0x5123, 0x2123);
+
+	map_lib(0x5000, 0x6000, 0x2000, 1, "/bin/made");
+	f.flags |= VP_FRAME_F_REMAPPED;
+	sample(&f, 1);
+	sample_busy(0x5223);
+	m.map_flags = VP_MMAP2_F_REMAPPED;
+	map_lib(0x5000, 0x6000, 0x2000, 1, "//anon");
+	build();
+	expect_label(0, 0, "made+0x2123", "made (remapped)", VP_LABEL_USER);
+	expect_label(1, 0, "made+0x2223", "made (remapped)", VP_LABEL_USER);
+	cr_expect(eq(u64, r.remapped_cnt, 1));
+}
+
 Test(report_builder, a_busy_frame_stays_unknown_without_a_record)
 {
 	sample_busy(0x5123);

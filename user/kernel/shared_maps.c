@@ -21,20 +21,21 @@ static uint64_t next_power_of_two(uint64_t n)
 }
 
 /*
- * Elements that are allocated when they are needed, where a program in an interrupt may do that:
- * 34dd3bad1a6f (6.1), which came with the allocator bpf_mem_alloc. Before, all of them at once, so
- * fewer.
+ * Elements are allocated when they are needed where a program in an interrupt may do that:
+ * 34dd3bad1a6f (6.1), which came with the allocator bpf_mem_alloc. Before, all of them exist from
+ * the beginning, so there are fewer processes.
  */
-static void size_procs(struct bpf_map *map, uint32_t procs_max)
+static void size_hashes(struct maps *skel, uint32_t procs_max)
 {
-	if (vp_btf_mentions("bpf_mem_alloc")) {
-		bpf_map__set_max_entries(map, procs_max);
-		bpf_map__set_map_flags(map, BPF_F_NO_PREALLOC);
-	} else {
-		bpf_map__set_max_entries(map, procs_max < PREALLOCATED_PROCS_MAX
-						      ? procs_max
-						      : PREALLOCATED_PROCS_MAX);
-	}
+	struct bpf_map *const hashes[] = {skel->maps.procs, skel->maps.file_ids,
+					  skel->maps.targets};
+	bool on_demand = vp_btf_mentions("bpf_mem_alloc");
+
+	if (!on_demand && procs_max > PREALLOCATED_PROCS_MAX)
+		procs_max = PREALLOCATED_PROCS_MAX;
+	bpf_map__set_max_entries(skel->maps.procs, procs_max);
+	for (size_t i = 0; on_demand && i < sizeof(hashes) / sizeof(hashes[0]); i++)
+		bpf_map__set_map_flags(hashes[i], BPF_F_NO_PREALLOC);
 }
 
 int vp_shared_maps_create(struct vp_shared_maps *m, uint64_t ring_bytes, uint32_t procs_max,
@@ -49,7 +50,7 @@ int vp_shared_maps_create(struct vp_shared_maps *m, uint64_t ring_bytes, uint32_
 		return vp_err_set(e, -errno, "BPF maps: %s", strerror(errno));
 
 	bpf_map__set_max_entries(m->skel->maps.rb, (uint32_t)m->ring_bytes);
-	size_procs(m->skel->maps.procs, procs_max);
+	size_hashes(m->skel, procs_max);
 	err = maps__load(m->skel);
 	if (err) {
 		vp_shared_maps_destroy(m);

@@ -99,15 +99,24 @@ static uint64_t call_site(const struct vp_at *at)
 	return at->leaf || at->value == 0 ? at->value : at->value - 1;
 }
 
+/* The functions are the file's, but the memory is not: no page of it is the file's. */
+static const char *shown_module(const struct vp_at *at, const char *module, char buf[320])
+{
+	if (!at->remapped)
+		return module;
+	snprintf(buf, 320, "%.255s (remapped)", module);
+	return buf;
+}
+
 static uint32_t nameless_label(struct builder *b, struct named_at *n, const char *module,
 			       const struct vp_symbol *sym)
 {
-	char text[320];
+	char text[320], marked[320];
 
 	n->nameless = true;
 	n->reason = sym->reason;
 	snprintf(text, sizeof(text), "%.255s+0x%" PRIx64, module, (uint64_t)n->at.value);
-	return get_label(b, text, module, VP_LABEL_USER);
+	return get_label(b, text, shown_module(&n->at, module, marked), VP_LABEL_USER);
 }
 
 /* The process that was sampled in it is most likely gone; the name still leads to the file. */
@@ -121,27 +130,19 @@ static void load_late(struct builder *b, struct vp_file *file, uint32_t file_id)
 	}
 }
 
-/* The function is the file's, but the memory is not: no page of it is the file's. */
-static uint32_t remapped_label(struct builder *b, const char *text, const char *module)
-{
-	char marked[320];
-
-	snprintf(marked, sizeof(marked), "%.255s (remapped)", module);
-	return get_label(b, text, marked, VP_LABEL_USER);
-}
-
 static uint32_t name_file(struct builder *b, struct named_at *n)
 {
 	struct vp_file *file = vp_files_get(&b->r->files, n->at.file_id);
 	const char *module = file ? base_name(file->name) : "[unknown]";
 	struct vp_symbol sym = {.reason = VP_SYM_NOT_LOADED};
+	char marked[320];
 
 	n->module = vp_strings_add(&b->strings, file ? file->name : "[unknown]");
 	if (file) {
 		load_late(b, file, n->at.file_id);
 		if (!vp_symbolizer_file(b->s, n->at.file_id, call_site(&n->at), &sym))
-			return n->at.remapped ? remapped_label(b, sym.name, module)
-					      : get_label(b, sym.name, module, VP_LABEL_USER);
+			return get_label(b, sym.name, shown_module(&n->at, module, marked),
+					 VP_LABEL_USER);
 		if (sym.reason == VP_SYM_NOT_ELF && is_anonymous_file(file->name)) {
 			n->nameless = true;
 			n->reason = sym.reason;
