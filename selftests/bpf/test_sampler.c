@@ -552,7 +552,7 @@ static void expect_announced_under_churn(uint32_t filter)
 	cr_expect(gt(sz, record_log_count(&r.log, VP_REC_EXIT), 20));
 	cr_expect(gt(sz, record_log_count(&r.log, VP_REC_INHERIT), 10));
 	cr_expect(zero(u64, recorder_counter(&r, VP_CNT_PROC_FULL)));
-	expect_all_announced(&r, 2500);
+	expect_all_announced(&r, 1000);
 }
 
 static void mappings_precede_the_samples_of_processes_that_fork_and_exec(void)
