@@ -34,7 +34,7 @@ struct {
  */
 static long vp_describe(struct task_struct *task, struct vm_area_struct *vma, void *data)
 {
-	__u32 zero = 0, len;
+	__u32 zero = 0;
 	struct vp_ask_buf *ask = bpf_map_lookup_elem(&ask_buf, &zero);
 	struct vp_mmap2_buf *buf;
 	struct vp_vma *v;
@@ -48,11 +48,7 @@ static long vp_describe(struct task_struct *task, struct vm_area_struct *vma, vo
 	vp_fill_hdr(&buf->rec.hdr, VP_REC_MMAP2, 0);
 	vp_fill_owner(&buf->rec, task, v->mm);
 	vp_fill_mapping(&buf->rec, v);
-	if (v->file)
-		len = vp_set_name_parts(buf, v->file);
-	else
-		len = vp_set_nofile_name(buf, v, vma);
-	vp_finish_mmap2(buf, len);
+	vp_finish_mmap2(buf, vp_set_vma_name(buf, v, vma, task));
 	return 0;
 }
 

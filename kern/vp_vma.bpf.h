@@ -67,6 +67,40 @@ static __always_inline bool vp_vma_is_special(const struct vp_vma *v)
 	return ops && v->private_data && VP_READ(ops, name);
 }
 
+/* A file that never had a name in a tree (memfd, shared anonymous memory): its dentry is a root. */
+static __always_inline bool vp_path_is_nameless(const struct path *path)
+{
+	const struct dentry *dentry = BPF_CORE_READ(path, dentry);
+
+	return BPF_CORE_READ(dentry, d_parent) == dentry &&
+	       BPF_CORE_READ(path, mnt, mnt_root) != dentry;
+}
+
+/* Of the nameless files only this kind can be given contents before it is mapped. */
+static __always_inline bool vp_dentry_is_memfd(const struct dentry *dentry)
+{
+	const char memfd[] = "memfd:";
+	char name[sizeof(memfd)] = {};
+
+	bpf_probe_read_kernel_str(name, sizeof(name), BPF_CORE_READ(dentry, d_name.name));
+	for (__u32 i = 0; i < sizeof(memfd) - 1; i++)
+		if (name[i] != memfd[i])
+			return false;
+	return true;
+}
+
+/*
+ * Memory that starts empty although the kernel keeps a file for it: private mappings of
+ * /dev/zero (without ops, as anonymous memory), shared anonymous, huge and SysV memory.
+ */
+static __always_inline bool vp_vma_is_empty_file(const struct vp_vma *v)
+{
+	const struct path *path = &v->file->f_path;
+
+	return !v->ops ||
+	       (vp_path_is_nameless(path) && !vp_dentry_is_memfd(BPF_CORE_READ(path, dentry)));
+}
+
 static __always_inline __u16 vp_vma_verdict(const struct vp_vma *v)
 {
 	struct mm_struct *mm = v->mm;
@@ -74,7 +108,7 @@ static __always_inline __u16 vp_vma_verdict(const struct vp_vma *v)
 	if (!(v->flags & VM_EXEC))
 		return VP_VERDICT_NOT_EXEC;
 	if (v->file)
-		return VP_VERDICT_FILE;
+		return vp_vma_is_empty_file(v) ? VP_VERDICT_ANON_EXEC : VP_VERDICT_FILE;
 	if (!vp_vma_is_special(v))
 		return VP_VERDICT_ANON_EXEC;
 	if (v->start == (__u64)BPF_CORE_READ(mm, context.vdso))
@@ -114,16 +148,7 @@ static __always_inline bool vp_dentry_is_deleted(const struct dentry *dentry)
 	return !BPF_CORE_READ(dentry, d_hash.pprev) && BPF_CORE_READ(dentry, d_parent) != dentry;
 }
 
-/* A file that never had a name in a tree (memfd, shared anonymous memory): its dentry is a root. */
-static __always_inline bool vp_path_is_nameless(const struct path *path)
-{
-	const struct dentry *dentry = BPF_CORE_READ(path, dentry);
-
-	return BPF_CORE_READ(dentry, d_parent) == dentry &&
-	       BPF_CORE_READ(path, mnt, mnt_root) != dentry;
-}
-
-/* The device and inode as user space sees them; sets the DELETED and NAME_LAYER flags. */
+/* The device and inode as /proc shows them; sets the DELETED and NAMELESS flags. */
 static __always_inline void vp_fill_user_file(struct vp_rec_mmap2 *rec, const struct file *file)
 {
 	bool layer;
@@ -136,8 +161,6 @@ static __always_inline void vp_fill_user_file(struct vp_rec_mmap2 *rec, const st
 	rec->perf.min = VP_DEV_MINOR(dev);
 	rec->perf.ino = BPF_CORE_READ(inode, i_ino);
 	rec->perf.ino_generation = BPF_CORE_READ(inode, i_generation);
-	if (layer)
-		rec->hdr.flags |= VP_MMAP2_F_NAME_LAYER;
 	if (vp_dentry_is_deleted(dentry))
 		rec->hdr.flags |= VP_MMAP2_F_DELETED;
 	if (vp_path_is_nameless(path))
@@ -162,14 +185,15 @@ static __always_inline void vp_fill_mapping(struct vp_rec_mmap2 *rec, const stru
 {
 	vp_fill_perf_mmap2(&rec->perf, v);
 	rec->verdict = vp_vma_verdict(v);
-	if (!v->file) {
+	if (v->file)
+		vp_fill_user_file(rec, v->file);
+	if (!v->file || rec->verdict == VP_VERDICT_ANON_EXEC) {
 		__builtin_memset(&rec->file, 0, sizeof(rec->file));
 		rec->file_id = VP_FILE_ID_NONE;
 		return;
 	}
 	vp_fill_file_key(&rec->file, v->file);
 	rec->file_id = vp_file_id(&rec->file);
-	vp_fill_user_file(rec, v->file);
 }
 
 /* Sizes and pads a name of len bytes without its NUL; returns the size of the record. */
@@ -307,7 +331,7 @@ static long vp_parts_step(__u32 i, void *data)
 		p->mnt_root = BPF_CORE_READ(parent, mnt.mnt_root);
 		return 0;
 	}
-	if (p->len > VP_PATH_MAX - VP_NAME_MAX) {
+	if (p->len >= VP_PATH_MAX) {
 		p->buf->rec.hdr.flags |= VP_MMAP2_F_NAME_CUT;
 		return 1;
 	}
@@ -323,26 +347,86 @@ static long vp_parts_step(__u32 i, void *data)
 }
 
 /*
- * A file's path in parts, leaf first (see vp_rec_mmap2), where bpf_d_path is not allowed: as
- * the current task sees it, from its root. Not under rename_lock: a rename at this very
- * moment can mix old and new components. Returns the length without the last NUL.
+ * A file's path in parts, leaf first (see vp_rec_mmap2): as the task sees it, from its root. Not
+ * under rename_lock: a rename at this very moment can mix old and new components. Returns the
+ * length without the last NUL.
  */
-static __always_inline __u32 vp_set_name_parts(struct vp_mmap2_buf *buf, const struct file *file)
+static __always_inline __u32 vp_set_name_parts(struct vp_mmap2_buf *buf, const struct file *file,
+					       struct task_struct *task)
 {
-	struct task_struct *current = bpf_get_current_task_btf();
 	bool layer;
 	const struct path *path = vp_file_user_path(file, &layer);
 	struct vp_parts p = {.buf = buf};
 
-	buf->rec.hdr.flags &= ~VP_MMAP2_F_NAME_LAYER;
 	buf->rec.hdr.flags |= VP_MMAP2_F_NAME_PARTS;
 	p.dentry = BPF_CORE_READ(path, dentry);
 	p.mnt = vp_real_mount(BPF_CORE_READ(path, mnt));
 	p.mnt_root = BPF_CORE_READ(path, mnt, mnt_root);
-	p.stop_dentry = BPF_CORE_READ(current, fs, root.dentry);
-	p.stop_mnt = vp_real_mount(BPF_CORE_READ(current, fs, root.mnt));
-	bpf_loop(VP_PATH_MAX / 2, vp_parts_step, &p, 0);
+	p.stop_dentry = BPF_CORE_READ(task, fs, root.dentry);
+	p.stop_mnt = vp_real_mount(BPF_CORE_READ(task, fs, root.mnt));
+	bpf_loop(VP_PATH_MAX, vp_parts_step, &p, 0);
+	if (buf->rec.hdr.flags & VP_MMAP2_F_NAME_CUT)
+		vp_count(VP_CNT_NAME_CUT);
 	return p.len ? p.len - 1 : 0;
+}
+
+/* Whether a path is called the same by the task and by the reader, who runs this. */
+static __always_inline bool vp_has_readers_root(struct task_struct *task)
+{
+	struct task_struct *reader = bpf_get_current_task_btf();
+
+	return BPF_CORE_READ(task, fs, root.dentry) == BPF_CORE_READ(reader, fs, root.dentry) &&
+	       BPF_CORE_READ(task, fs, root.mnt) == BPF_CORE_READ(reader, fs, root.mnt);
+}
+
+/* A file's name where bpf_d_path is allowed; readers_root: see above. */
+static __always_inline __u32 vp_set_walk_file_name(struct vp_mmap2_buf *buf, struct file *file,
+						   struct task_struct *task, bool readers_root)
+{
+	bool layer;
+
+	vp_file_user_path(file, &layer);
+	/* What has no place in a tree may name itself: "anon_inode:[…]". */
+	if ((readers_root && !layer) || (buf->rec.hdr.flags & VP_MMAP2_F_NAMELESS))
+		return vp_set_path_name(buf, file);
+	return vp_set_name_parts(buf, file, task);
+}
+
+/* "[anon_shmem:NAME]" of shared anonymous memory that was given one; 0: it was not. */
+static __always_inline __u32 vp_set_shared_name(struct vp_mmap2_buf *buf,
+						struct vm_area_struct *vma)
+{
+	const char *given = vp_anon_name(vma, true);
+
+	if (!given)
+		return 0;
+	vp_set_name(buf, "[anon_shmem:");
+	return vp_set_given_name(buf, given, sizeof("[anon_shmem:") - 1);
+}
+
+/* Name of any mapping as the task sees it, where bpf_d_path is not allowed. */
+static __always_inline __u32 vp_set_vma_name(struct vp_mmap2_buf *buf, const struct vp_vma *v,
+					     struct vm_area_struct *vma, struct task_struct *task)
+{
+	__u32 len;
+
+	if (!v->file)
+		return vp_set_nofile_name(buf, v, vma);
+	len = vp_set_shared_name(buf, vma);
+	return len ? len : vp_set_name_parts(buf, v->file, task);
+}
+
+/* The same where it is allowed. */
+static __always_inline __u32 vp_set_walk_name(struct vp_mmap2_buf *buf, const struct vp_vma *v,
+					      struct vm_area_struct *vma, struct task_struct *task,
+					      bool readers_root)
+{
+	__u32 len;
+
+	if (!v->file)
+		return vp_set_nofile_name(buf, v, vma);
+	len = vp_set_shared_name(buf, vma);
+	return len ? len : vp_set_walk_file_name(buf, vma->vm_file, task, readers_root);
 }
 
 #endif
