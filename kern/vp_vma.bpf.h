@@ -294,6 +294,10 @@ static __always_inline __u32 vp_set_path_name(struct vp_mmap2_buf *buf, struct f
 	return vp_set_name(buf, "//toolong");
 }
 
+/*
+ * The length so far is in buf->rec.name_bytes: of what is on its own stack the verifier knows
+ * bounds, which grow with each component, and would go through the loop for each.
+ */
 struct vp_parts {
 	struct vp_mmap2_buf *buf;
 	const struct dentry *dentry;
@@ -301,7 +305,6 @@ struct vp_parts {
 	const struct dentry *mnt_root;
 	const struct dentry *stop_dentry; /* root of the task whose view it is */
 	const struct mount *stop_mnt;
-	__u32 len;
 };
 
 static __always_inline const struct mount *vp_real_mount(const struct vfsmount *vfsmnt)
@@ -318,6 +321,7 @@ static long vp_parts_step(__u32 i, void *data)
 	struct vp_parts *p = data;
 	const struct dentry *dentry = p->dentry, *up;
 	const struct mount *mnt = p->mnt, *parent;
+	__u32 len = p->buf->rec.name_bytes;
 	long n;
 
 	if (dentry == p->stop_dentry && mnt == p->stop_mnt)
@@ -331,19 +335,42 @@ static long vp_parts_step(__u32 i, void *data)
 		p->mnt_root = BPF_CORE_READ(parent, mnt.mnt_root);
 		return 0;
 	}
-	if (p->len >= VP_PATH_MAX) {
+	if (len >= VP_PATH_MAX) {
 		p->buf->rec.hdr.flags |= VP_MMAP2_F_NAME_CUT;
 		return 1;
 	}
-	n = bpf_probe_read_kernel_str(p->buf->name + p->len, VP_NAME_MAX,
+	n = bpf_probe_read_kernel_str(p->buf->name + len, VP_NAME_MAX,
 				      BPF_CORE_READ(dentry, d_name.name));
 	if (n <= 1)
 		return 1;
-	p->len += n;
+	p->buf->rec.name_bytes = len + n;
 	up = BPF_CORE_READ(dentry, d_parent);
 	p->dentry = up;
 	/* A dentry that is its own parent, but no root of a mount, has no tree (memfd). */
 	return up == dentry;
+}
+
+/*
+ * The path of a dentry on a mount up to a root. A global function, so that it is verified once
+ * and not for each way that leads to it; its arguments can only be numbers.
+ */
+__noinline int vp_path_parts(struct vp_mmap2_buf *buf, __u64 dentry, __u64 vfsmnt,
+			     __u64 root_dentry, __u64 root_vfsmnt)
+{
+	struct vp_parts p = {.buf = buf};
+
+	if (!buf)
+		return 0;
+	buf->rec.name_bytes = 0;
+	p.dentry = (const void *)dentry;
+	p.mnt = vp_real_mount((const void *)vfsmnt);
+	p.mnt_root = BPF_CORE_READ((const struct vfsmount *)vfsmnt, mnt_root);
+	p.stop_dentry = (const void *)root_dentry;
+	p.stop_mnt = vp_real_mount((const void *)root_vfsmnt);
+	bpf_loop(VP_PATH_MAX, vp_parts_step, &p, 0);
+	if (buf->rec.hdr.flags & VP_MMAP2_F_NAME_CUT)
+		vp_count(VP_CNT_NAME_CUT);
+	return buf->rec.name_bytes ? buf->rec.name_bytes - 1 : 0;
 }
 
 /*
@@ -356,18 +383,12 @@ static __always_inline __u32 vp_set_name_parts(struct vp_mmap2_buf *buf, const s
 {
 	bool layer;
 	const struct path *path = vp_file_user_path(file, &layer);
-	struct vp_parts p = {.buf = buf};
 
 	buf->rec.hdr.flags |= VP_MMAP2_F_NAME_PARTS;
-	p.dentry = BPF_CORE_READ(path, dentry);
-	p.mnt = vp_real_mount(BPF_CORE_READ(path, mnt));
-	p.mnt_root = BPF_CORE_READ(path, mnt, mnt_root);
-	p.stop_dentry = BPF_CORE_READ(task, fs, root.dentry);
-	p.stop_mnt = vp_real_mount(BPF_CORE_READ(task, fs, root.mnt));
-	bpf_loop(VP_PATH_MAX, vp_parts_step, &p, 0);
-	if (buf->rec.hdr.flags & VP_MMAP2_F_NAME_CUT)
-		vp_count(VP_CNT_NAME_CUT);
-	return p.len ? p.len - 1 : 0;
+	return vp_path_parts(buf, (__u64)BPF_CORE_READ(path, dentry),
+			     (__u64)BPF_CORE_READ(path, mnt),
+			     (__u64)BPF_CORE_READ(task, fs, root.dentry),
+			     (__u64)BPF_CORE_READ(task, fs, root.mnt));
 }
 
 /* Whether a path is called the same by the task and by the reader, who runs this. */
