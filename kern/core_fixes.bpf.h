@@ -65,8 +65,7 @@ static __always_inline __u32 vp_inode_dev(const struct inode *inode)
 	if (!bpf_core_type_exists(struct btrfs_inode___opt) ||
 	    VP_READ2(inode, i_sb, s_magic) != VP_BTRFS_MAGIC)
 		return dev;
-	btrfs = (const void *)inode -
-		bpf_core_field_offset(struct btrfs_inode___opt, vfs_inode);
+	btrfs = (const void *)inode - bpf_core_field_offset(struct btrfs_inode___opt, vfs_inode);
 	subvolume = BPF_CORE_READ(btrfs, root, anon_dev);
 	return subvolume ? subvolume : dev;
 }

@@ -1097,7 +1097,8 @@ static void map_from_inside_a_root(void *arg)
 		snprintf(in + len, sizeof(in) - len, "/%0200d", 7);
 		target_check(!mkdir(in, 0755));
 	}
-	snprintf(path, sizeof(path), "%s/%0*d", in, (int)(*(size_t *)arg - strlen(in) - 1 - 200), 8);
+	snprintf(path, sizeof(path), "%s/%0*d", in, (int)(*(size_t *)arg - strlen(in) - 1 - 200),
+		 8);
 	target_check(!mkdir(path, 0755));
 	snprintf(path + strlen(path), sizeof(path) - strlen(path), "/%0199d", 9);
 	target_check(strlen(path) == *(size_t *)arg);
