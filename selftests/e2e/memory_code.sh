@@ -5,7 +5,7 @@
 # shellcheck source=selftests/e2e/lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh" || exit 1
 
-need python3
+need python3 perf
 folded=$TMPDIR/memory.folded
 
 # record_and_check CHAIN: the stacks of the workload; no picture says "(deleted)"
@@ -39,3 +39,18 @@ start memory_code library
 record_and_check 'main;run_library;plugin_run;plugin_a_spin'
 vp_ok record -p "$WL_PID" -F 99 --duration 0.3 -o "$TMPDIR/memory.html"
 ! grep -a -q '(deleted)' "$TMPDIR/memory.html" || fail "(deleted) in the picture"
+
+# The page of old: the caller is in the stack, and perf knows where it is. In deferred mode it is over
+# when the stack is taken.
+if ! "$WORKLOADS/memory_code" vsyscall 0.01 | grep -q READY; then
+	echo "note: no [vsyscall] here"
+	exit 0
+fi
+start memory_code vsyscall
+vp_ok record -p "$WL_PID" --unwind-mode inline -F 299 --duration 1 -o "$folded"
+[ "$(folded_exact "$folded" 'main;spin_in_vsyscall;run_vsyscall;[vsyscall]')" -gt 10 ] ||
+	fail "no [vsyscall]: $(folded_top "$folded" memory_code)"
+[ "$(folded_count "$folded" 'spin_in_vsyscall;[vsyscall]')" = 0 ] || fail "a [vsyscall] without its caller"
+vp_ok record -p "$WL_PID" --unwind-mode inline -F 299 --duration 1 -o "$TMPDIR/memory.data"
+perf script -i "$TMPDIR/memory.data" -F ip,sym,dso 2>/dev/null >"$TMPDIR/script"
+grep -q ' 400 .*(\[vsyscall\])' "$TMPDIR/script" || fail "$(sort "$TMPDIR/script" | uniq -c)"

@@ -3,6 +3,7 @@
 /*
  * memory_code KIND [CPU_SECONDS]: code in memory that has a file, but none in a directory.
  *   shared|zero|memfd|sysv: made at run time; main -> run_code -> (JIT)
+ *   vsyscall: the page of old; main -> spin_in_vsyscall -> run_vsyscall -> [vsyscall]
  *   library: plugin_a, dlopened from a memfd; main -> run_library -> plugin_run -> plugin_a_spin
  */
 #include "workload.h"
@@ -31,6 +32,32 @@ void run_library(code_fn *code)
 {
 	code(&wl_stop);
 	counter++;
+}
+
+void run_vsyscall(long (*time_in_page)(long *))
+{
+	while (!wl_stop)
+		time_in_page(NULL);
+	counter++;
+}
+
+static void no_vsyscall(int sig)
+{
+	(void)sig;
+	puts("NONE");
+	fflush(stdout);
+	_exit(0);
+}
+
+static void spin_in_vsyscall(double cpu_s)
+{
+	void *page = (void *)0xffffffffff600400;
+
+	signal(SIGSEGV, no_vsyscall);
+	((long (*)(long *))page)(NULL);
+	wl_stop_after(cpu_s);
+	wl_ready("code=%p", page);
+	run_vsyscall((long (*)(long *))page);
 }
 
 static void *map_code(int fd, int flags)
@@ -83,6 +110,10 @@ int main(int argc, char **argv)
 	void *code;
 
 	wl_die_with_parent();
+	if (!strcmp(kind, "vsyscall")) {
+		spin_in_vsyscall(wl_arg(argc, argv, 2, 0));
+		return 0;
+	}
 	code = library ? (void *)load_from_memfd() : make_memory(kind);
 	if (!code || code == MAP_FAILED)
 		wl_die("%s", kind);
