@@ -312,6 +312,14 @@ static __always_inline const struct mount *vp_real_mount(const struct vfsmount *
 	return (const void *)vfsmnt - bpf_core_field_offset(struct mount, mnt);
 }
 
+#define VP_PATH_STEPS VP_PATH_MAX
+
+static __always_inline long vp_cut_name(struct vp_mmap2_buf *buf)
+{
+	buf->rec.hdr.flags |= VP_MMAP2_F_NAME_CUT;
+	return 1;
+}
+
 /*
  * One component, or one step up through a mount point; 1 ends the walk. Members go through
  * locals: BPF_CORE_READ(p->x, …) would relocate vp_parts itself, which no kernel has.
@@ -335,12 +343,12 @@ static long vp_parts_step(__u32 i, void *data)
 		p->mnt_root = BPF_CORE_READ(parent, mnt.mnt_root);
 		return 0;
 	}
-	if (len >= VP_PATH_MAX) {
-		p->buf->rec.hdr.flags |= VP_MMAP2_F_NAME_CUT;
-		return 1;
-	}
+	if (len >= VP_PATH_MAX)
+		return vp_cut_name(p->buf);
 	n = bpf_probe_read_kernel_str(p->buf->name + len, VP_NAME_MAX,
 				      BPF_CORE_READ(dentry, d_name.name));
+	if (n < 0)
+		return vp_cut_name(p->buf);
 	if (n <= 1)
 		return 1;
 	p->buf->rec.name_bytes = len + n;
@@ -367,7 +375,9 @@ __noinline int vp_path_parts(struct vp_mmap2_buf *buf, __u64 dentry, __u64 vfsmn
 	p.mnt_root = BPF_CORE_READ((const struct vfsmount *)vfsmnt, mnt_root);
 	p.stop_dentry = (const void *)root_dentry;
 	p.stop_mnt = vp_real_mount((const void *)root_vfsmnt);
-	bpf_loop(VP_PATH_MAX, vp_parts_step, &p, 0);
+	/* A component has two bytes at least; the rest is for mounts. */
+	if (bpf_loop(VP_PATH_STEPS, vp_parts_step, &p, 0) == VP_PATH_STEPS)
+		vp_cut_name(buf);
 	if (buf->rec.hdr.flags & VP_MMAP2_F_NAME_CUT)
 		vp_count(VP_CNT_NAME_CUT);
 	return buf->rec.name_bytes ? buf->rec.name_bytes - 1 : 0;
