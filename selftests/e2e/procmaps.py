@@ -85,18 +85,18 @@ def has_our_root(task):
 
 def read_from_its_root(task):
     """The kernel writes paths from the reader's root: read by a child that is where the task is."""
-    ours, childs = os.pipe()
+    ours, its_end = os.pipe()
     child = os.fork()
     if not child:
         status = 1
         try:
-            with open(task + "/maps", "rb") as maps, open(childs, "wb") as out:
+            with open(task + "/maps", "rb") as maps, open(its_end, "wb") as out:
                 os.chroot(task + "/root")
                 out.write(maps.read())
             status = 0
         finally:
             os._exit(status)
-    os.close(childs)
+    os.close(its_end)
     with open(ours, "rb") as pipe:
         text = pipe.read()
     if os.waitpid(child, 0)[1]:
