@@ -72,10 +72,9 @@ struct vp_perf_mmap2 {
 #define VP_PERF_MISC_USER      2
 #define VP_PERF_MISC_MMAP_DATA (1 << 13)
 
-/* flags of a VP_REC_MMAP2 */
+/* flags of a VP_REC_MMAP2; 1 << 2 is retired */
 #define VP_MMAP2_F_DELETED    (1 << 0) /* the file has no name any more */
 #define VP_MMAP2_F_NAME_PARTS (1 << 1) /* the name is in parts: see below */
-#define VP_MMAP2_F_NAME_LAYER (1 << 2) /* the name is an overlay layer's: fix up from map_files */
 #define VP_MMAP2_F_NAME_CUT   (1 << 3) /* longer than VP_PATH_MAX: the name is "//toolong" */
 #define VP_MMAP2_F_VSYSCALL   (1 << 4) /* this mm has the gate VMA, which no VMA walk shows */
 #define VP_MMAP2_F_FROM_WALK  (1 << 5) /* from the task_vma walk: existed before live tracking */
@@ -90,8 +89,8 @@ struct vp_perf_mmap2 {
  * A mapping. Published by whichever producer sees it first, before any sample that uses it.
  * After `perf` comes the filename: name_bytes of it with padding.
  *
- * With VP_MMAP2_F_NAME_PARTS (producers where bpf_d_path is not allowed) the name is the
- * path's components leaf first, each NUL-terminated: "libc.so.6\0lib\0usr\0" is
+ * The name is what the mapping process calls the file, from its root. With VP_MMAP2_F_NAME_PARTS
+ * (where bpf_d_path is not allowed or would tell something else) it is the path's components leaf first, each NUL-terminated: "libc.so.6\0lib\0usr\0" is
  * "/usr/lib/libc.so.6"; the reader rebuilds the body before anyone sees it.
  */
 struct vp_rec_mmap2 {
@@ -215,7 +214,7 @@ struct vp_rec_inherit {
 _Static_assert(sizeof(struct vp_rec_hdr) == 24, "record header");
 _Static_assert(sizeof(struct vp_proc_id) == 16, "process identity");
 _Static_assert(sizeof(struct vp_perf_mmap2) == 72, "PERF_RECORD_MMAP2 up to filename");
-_Static_assert(sizeof(struct vp_rec_mmap2) == 24 + 16 + 24 + 8 + 16 + 8 + 72, "tail follows perf");
+_Static_assert(sizeof(struct vp_rec_mmap2) == 24 + 16 + 32 + 8 + 16 + 8 + 72, "tail follows perf");
 _Static_assert(sizeof(struct vp_frame) == 24, "user frame");
 _Static_assert(sizeof(struct vp_rec_sample) == 24 + 16 + 16 + 16 + 8 + 8,
 	       "tail of 8-byte aligned words");

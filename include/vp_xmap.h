@@ -21,13 +21,16 @@
 #define VP_VERDICT_CNT	     8
 
 /*
- * File identity: equal for every process that maps the same inode. dev is the kernel's
- * 32-bit dev_t (major << 20 | minor), as the kernel sees the file: on overlayfs from 6.5
- * that is the layer's inode, so one library in fifty containers is one identity.
+ * File identity: equal for every process that maps the same inode with the same contents. dev is
+ * the kernel's 32-bit dev_t (major << 20 | minor), as the kernel sees the file: on overlayfs that
+ * is the layer's inode, so one library in fifty containers is one identity; on btrfs it is the
+ * subvolume's, which stat(2) shows, too: inode numbers repeat in subvolumes.
+ * No change time: a new hard link or another owner make no other file.
  */
 struct vp_file_key {
 	__u64 ino;
 	__u64 mtime_ns;
+	__u64 size_bytes; /* a file written in place may have its mtime put back */
 	__u32 dev;
 	__u32 ino_generation;
 };
@@ -51,7 +54,7 @@ struct vp_xmap {
 	__u16 flags;   /* VP_XMAP_F_* */
 };
 
-_Static_assert(sizeof(struct vp_file_key) == 24, "hashed as bytes: no padding");
+_Static_assert(sizeof(struct vp_file_key) == 32, "hashed as bytes: no padding");
 _Static_assert(sizeof(struct vp_xmap) == 32, "two to a cache line");
 
 #endif

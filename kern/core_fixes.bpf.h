@@ -41,6 +41,36 @@ static __always_inline __u64 vp_inode_mtime_ns(const struct inode *inode)
 }
 
 /*
+ * btrfs subvolumes number their inodes each from the start, on one s_dev; each has a device of
+ * its own, which stat(2) shows. The types are there if btrfs is built in or its module was
+ * loaded when the programs were: user/kernel/core_btf.c looks for them.
+ */
+struct btrfs_root___opt {
+	__u32 anon_dev;
+} __attribute__((preserve_access_index));
+
+struct btrfs_inode___opt {
+	struct btrfs_root___opt *root;
+	struct inode vfs_inode;
+} __attribute__((preserve_access_index));
+
+#define VP_BTRFS_MAGIC 0x9123683e
+
+/* The device that makes an inode number unique. */
+static __always_inline __u32 vp_inode_dev(const struct inode *inode)
+{
+	const struct btrfs_inode___opt *btrfs;
+	__u32 dev = VP_READ2(inode, i_sb, s_dev), subvolume = 0;
+
+	if (!bpf_core_type_exists(struct btrfs_inode___opt) ||
+	    VP_READ2(inode, i_sb, s_magic) != VP_BTRFS_MAGIC)
+		return dev;
+	btrfs = (const void *)inode - bpf_core_field_offset(struct btrfs_inode___opt, vfs_inode);
+	subvolume = BPF_CORE_READ(btrfs, root, anon_dev);
+	return subvolume ? subvolume : dev;
+}
+
+/*
  * Backing files. def3ae83da02 (6.8) gave struct backing_file a user_path: what a
  * file system that stacks on another (overlayfs, FUSE passthrough) shows to user space, while
  * f_path and f_inode of the mapped file are the lower layer's. Before, f_path was the user's.

@@ -42,18 +42,12 @@ struct vp_find_ctx {
 	bool full;
 };
 
-static __always_inline __u32 vp_find_name(struct vp_mmap2_buf *buf, const struct vp_vma *v,
-					  struct vm_area_struct *vma)
-{
-	return v->file ? vp_set_path_name(buf, vma->vm_file) : vp_set_nofile_name(buf, v, vma);
-}
-
 /* True if the ring had no room. */
 static __always_inline bool vp_find_send(struct task_struct *task, const struct vp_vma *v,
 					 struct vm_area_struct *vma)
 {
 	struct vp_mmap2_buf *buf;
-	__u32 zero = 0, size;
+	__u32 zero = 0, size, len;
 
 	buf = bpf_map_lookup_elem(&find_buf, &zero);
 	if (!buf)
@@ -61,7 +55,8 @@ static __always_inline bool vp_find_send(struct task_struct *task, const struct 
 	vp_fill_hdr(&buf->rec.hdr, VP_REC_MMAP2, 0);
 	vp_fill_owner(&buf->rec, task, v->mm);
 	vp_fill_mapping(&buf->rec, v);
-	size = vp_finish_mmap2(buf, vp_find_name(buf, v, vma));
+	len = vp_set_walk_name(buf, v, vma, task, vp_has_readers_root(task));
+	size = vp_finish_mmap2(buf, len);
 	if (size > sizeof(*buf))
 		return false;
 	return bpf_ringbuf_output(&rb, buf, size, BPF_RB_NO_WAKEUP) != 0;

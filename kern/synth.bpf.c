@@ -89,6 +89,7 @@ __u64 vp_walk_task = 0;
 __u64 vp_walk_mm = 0;
 bool vp_walk_wanted = false;
 __u16 vp_walk_flags = 0; /* for hdr.flags */
+bool vp_walk_readers_root = false;
 
 static __always_inline bool vp_walk_wants(struct task_struct *task)
 {
@@ -114,22 +115,8 @@ static __always_inline void vp_walk_meet(struct task_struct *task, struct mm_str
 	buf->rec.hdr.flags = VP_MMAP2_F_FROM_WALK;
 	vp_fill_owner(&buf->rec, task, mm);
 	vp_walk_flags = buf->rec.hdr.flags;
+	vp_walk_readers_root = vp_has_readers_root(task);
 	BPF_CORE_READ_INTO(&buf->rec.comm, task, group_leader, comm);
-}
-
-static __always_inline __u32 vp_set_vma_name(struct vp_mmap2_buf *buf, const struct vp_vma *v,
-					     struct vm_area_struct *vma)
-{
-	const char *given;
-
-	if (!v->file)
-		return vp_set_nofile_name(buf, v, vma);
-	given = vp_anon_name(vma, true);
-	if (given) {
-		vp_set_name(buf, "[anon_shmem:");
-		return vp_set_given_name(buf, given, sizeof("[anon_shmem:") - 1);
-	}
-	return vp_set_path_name(buf, vma->vm_file);
 }
 
 /* 0, or 1 if the ring is full. */
@@ -172,7 +159,7 @@ static __always_inline int vp_walk_enter(struct task_struct *task, struct vp_mma
 static __noinline int vp_walk_vma(struct task_struct *task, struct vm_area_struct *vma)
 {
 	struct vp_mmap2_buf *buf;
-	__u32 zero = 0, size;
+	__u32 zero = 0, size, len;
 	struct vp_vma v;
 
 	vp_walk_offered = true;
@@ -187,7 +174,8 @@ static __noinline int vp_walk_vma(struct task_struct *task, struct vm_area_struc
 		return 0;
 	buf->rec.hdr.flags = vp_walk_flags;
 	vp_fill_mapping(&buf->rec, &v);
-	size = vp_finish_mmap2(buf, vp_set_vma_name(buf, &v, vma));
+	len = vp_set_walk_name(buf, &v, vma, task, vp_walk_readers_root);
+	size = vp_finish_mmap2(buf, len);
 	if (vp_walk_fills_table && buf->rec.verdict != VP_VERDICT_NOT_EXEC)
 		return vp_walk_enter(task, buf, size, vp_mapping_seq(v.mm, bpf_ktime_get_ns()));
 	return vp_walk_send(buf, size);

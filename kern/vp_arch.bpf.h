@@ -64,6 +64,28 @@ static __always_inline bool vp_is_no_pc(__u64 pc)
 	return pc < 4096 || pc >> 56;
 }
 
+/*
+ * The page that old programs call the time from. The kernel does its functions' work when it is
+ * to fetch their first instruction: the stack is as the call left it.
+ */
+#define VP_VSYSCALL_PAGE 0xffffffffff600000UL
+
+static __always_inline bool vp_is_vsyscall(__u64 pc)
+{
+	return pc >> PAGE_SHIFT == VP_VSYSCALL_PAGE >> PAGE_SHIFT;
+}
+
+static __always_inline void vp_called_rule(struct vp_rule *rule)
+{
+	__builtin_memset(rule, 0, sizeof(*rule));
+	rule->cfa = VP_CFA_REG;
+	rule->reg = VP_REG_SP;
+	rule->cfa_off = 8;
+	for (int i = 0; i < VP_SAVED_CNT; i++)
+		rule->saved[i] = VP_SAVED_SAME;
+	rule->saved[VP_SAVED_RA] = -1;
+}
+
 static __always_inline __u32 vp_cs_word(__u64 cs)
 {
 	return cs == VP_CS_USER32 ? 4 : 8;

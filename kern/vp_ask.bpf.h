@@ -21,7 +21,9 @@ struct vp_ask_buf {
 	__u32 reserved;
 	__u64 at; /* what is asked for */
 	__u64 ts_ns;
-	__u64 vma_addr; /* of the VMA that has it: here the verifier forgets that it is a pointer */
+	/* Addresses of the VMA and its task: here the verifier forgets that they are pointers. */
+	__u64 vma_addr;
+	__u64 task_addr;
 	struct vp_xmap xmap;
 	struct vp_vma vma; /* not on the stack: all frames of a call chain share 512 bytes */
 	struct vp_mmap2_buf mmap2;
@@ -75,12 +77,10 @@ __noinline int vp_describe_name(void)
 
 	if (!ask)
 		return 0;
-	if (ask->vma.file) {
+	if (ask->vma.file)
 		vp_fill_user_file(&ask->mmap2.rec, ask->vma.file);
-		len = vp_set_name_parts(&ask->mmap2, ask->vma.file);
-	} else {
-		len = vp_set_nofile_name(&ask->mmap2, &ask->vma, (void *)ask->vma_addr);
-	}
+	len = vp_set_vma_name(&ask->mmap2, &ask->vma, (void *)ask->vma_addr,
+			      (void *)ask->task_addr);
 	vp_finish_mmap2(&ask->mmap2, len);
 	return 0;
 }
@@ -112,6 +112,7 @@ static __always_inline void vp_describe(struct task_struct *task, __u64 vma_addr
 	if (!ask)
 		return;
 	ask->vma_addr = vma_addr;
+	ask->task_addr = (__u64)task;
 	vp_describe_range();
 	ask->known = ask->xmap.verdict == VP_VERDICT_NOT_EXEC;
 	proc = vp_proc_get(task);

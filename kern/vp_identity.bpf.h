@@ -85,7 +85,8 @@ static __always_inline void vp_fill_file_key(struct vp_file_key *key, const stru
 
 	key->ino = VP_READ(inode, i_ino);
 	key->mtime_ns = vp_inode_mtime_ns(inode);
-	key->dev = VP_READ2(inode, i_sb, s_dev);
+	key->size_bytes = VP_READ(inode, i_size);
+	key->dev = vp_inode_dev(inode);
 	key->ino_generation = VP_READ(inode, i_generation);
 }
 

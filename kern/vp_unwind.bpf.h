@@ -278,7 +278,7 @@ static __always_inline bool vp_look_for_sigreturn(struct vp_stack_buf *b, struct
 }
 
 /*
- * The rule for the frame that was pushed last; NULL: for what is not in a file. It is kept in the
+ * The rule for the frame that was pushed last; NULL: for what is neither in a file nor known. It is kept in the
  * cache unless it may be another one soon: the file's rows are on their way.
  */
 static __always_inline struct vp_rule *vp_rule_of(struct vp_unwind *u, struct vp_frame *f)
@@ -289,6 +289,11 @@ static __always_inline struct vp_rule *vp_rule_of(struct vp_unwind *u, struct vp
 	struct vp_cached_rule *c = &b->no_cache;
 	__u32 file_id = f->file_id, state = VP_ROW_FILE_NONE;
 
+	if (vp_is_vsyscall(f->pc)) {
+		c->offset = 0;
+		vp_called_rule(&c->rule);
+		return &c->rule;
+	}
 	if (f->verdict == VP_VERDICT_FILE ? !file_id : f->verdict != VP_VERDICT_VDSO)
 		return NULL;
 	if (u->cache)

@@ -67,6 +67,40 @@ static __always_inline bool vp_vma_is_special(const struct vp_vma *v)
 	return ops && v->private_data && VP_READ(ops, name);
 }
 
+/* A file that never had a name in a tree (memfd, shared anonymous memory): its dentry is a root. */
+static __always_inline bool vp_path_is_nameless(const struct path *path)
+{
+	const struct dentry *dentry = BPF_CORE_READ(path, dentry);
+
+	return BPF_CORE_READ(dentry, d_parent) == dentry &&
+	       BPF_CORE_READ(path, mnt, mnt_root) != dentry;
+}
+
+/* Of the nameless files only this kind can be given contents before it is mapped. */
+static __always_inline bool vp_dentry_is_memfd(const struct dentry *dentry)
+{
+	const char memfd[] = "memfd:";
+	char name[sizeof(memfd)] = {};
+
+	bpf_probe_read_kernel_str(name, sizeof(name), BPF_CORE_READ(dentry, d_name.name));
+	for (__u32 i = 0; i < sizeof(memfd) - 1; i++)
+		if (name[i] != memfd[i])
+			return false;
+	return true;
+}
+
+/*
+ * Memory that starts empty although the kernel keeps a file for it: private mappings of
+ * /dev/zero (without ops, as anonymous memory), shared anonymous, huge and SysV memory.
+ */
+static __always_inline bool vp_vma_is_empty_file(const struct vp_vma *v)
+{
+	const struct path *path = &v->file->f_path;
+
+	return !v->ops ||
+	       (vp_path_is_nameless(path) && !vp_dentry_is_memfd(BPF_CORE_READ(path, dentry)));
+}
+
 static __always_inline __u16 vp_vma_verdict(const struct vp_vma *v)
 {
 	struct mm_struct *mm = v->mm;
@@ -74,7 +108,7 @@ static __always_inline __u16 vp_vma_verdict(const struct vp_vma *v)
 	if (!(v->flags & VM_EXEC))
 		return VP_VERDICT_NOT_EXEC;
 	if (v->file)
-		return VP_VERDICT_FILE;
+		return vp_vma_is_empty_file(v) ? VP_VERDICT_ANON_EXEC : VP_VERDICT_FILE;
 	if (!vp_vma_is_special(v))
 		return VP_VERDICT_ANON_EXEC;
 	if (v->start == (__u64)BPF_CORE_READ(mm, context.vdso))
@@ -114,16 +148,7 @@ static __always_inline bool vp_dentry_is_deleted(const struct dentry *dentry)
 	return !BPF_CORE_READ(dentry, d_hash.pprev) && BPF_CORE_READ(dentry, d_parent) != dentry;
 }
 
-/* A file that never had a name in a tree (memfd, shared anonymous memory): its dentry is a root. */
-static __always_inline bool vp_path_is_nameless(const struct path *path)
-{
-	const struct dentry *dentry = BPF_CORE_READ(path, dentry);
-
-	return BPF_CORE_READ(dentry, d_parent) == dentry &&
-	       BPF_CORE_READ(path, mnt, mnt_root) != dentry;
-}
-
-/* The device and inode as user space sees them; sets the DELETED and NAME_LAYER flags. */
+/* The device and inode as /proc shows them; sets the DELETED and NAMELESS flags. */
 static __always_inline void vp_fill_user_file(struct vp_rec_mmap2 *rec, const struct file *file)
 {
 	bool layer;
@@ -136,8 +161,6 @@ static __always_inline void vp_fill_user_file(struct vp_rec_mmap2 *rec, const st
 	rec->perf.min = VP_DEV_MINOR(dev);
 	rec->perf.ino = BPF_CORE_READ(inode, i_ino);
 	rec->perf.ino_generation = BPF_CORE_READ(inode, i_generation);
-	if (layer)
-		rec->hdr.flags |= VP_MMAP2_F_NAME_LAYER;
 	if (vp_dentry_is_deleted(dentry))
 		rec->hdr.flags |= VP_MMAP2_F_DELETED;
 	if (vp_path_is_nameless(path))
@@ -161,7 +184,7 @@ static __always_inline void vp_fill_owner(struct vp_rec_mmap2 *rec, struct task_
 static __always_inline void vp_fill_identity(struct vp_rec_mmap2 *rec, const struct vp_vma *v)
 {
 	rec->verdict = vp_vma_verdict(v);
-	if (!v->file) {
+	if (!v->file || rec->verdict == VP_VERDICT_ANON_EXEC) {
 		__builtin_memset(&rec->file, 0, sizeof(rec->file));
 		rec->file_id = VP_FILE_ID_NONE;
 		return;
@@ -174,9 +197,9 @@ static __always_inline void vp_fill_identity(struct vp_rec_mmap2 *rec, const str
 static __always_inline void vp_fill_mapping(struct vp_rec_mmap2 *rec, const struct vp_vma *v)
 {
 	vp_fill_perf_mmap2(&rec->perf, v);
-	vp_fill_identity(rec, v);
 	rec->generation = 0;
 	rec->reserved = 0;
+	vp_fill_identity(rec, v);
 	if (v->file)
 		vp_fill_user_file(rec, v->file);
 }
@@ -279,6 +302,10 @@ static __always_inline __u32 vp_set_path_name(struct vp_mmap2_buf *buf, struct f
 	return vp_set_name(buf, "//toolong");
 }
 
+/*
+ * The length so far is in buf->rec.name_bytes: of what is on its own stack the verifier knows
+ * bounds, which grow with each component, and would go through the loop for each.
+ */
 struct vp_parts {
 	struct vp_mmap2_buf *buf;
 	const struct dentry *dentry;
@@ -286,12 +313,19 @@ struct vp_parts {
 	const struct dentry *mnt_root;
 	const struct dentry *stop_dentry; /* root of the task whose view it is */
 	const struct mount *stop_mnt;
-	__u32 len;
 };
 
 static __always_inline const struct mount *vp_real_mount(const struct vfsmount *vfsmnt)
 {
 	return (const void *)vfsmnt - bpf_core_field_offset(struct mount, mnt);
+}
+
+#define VP_PATH_STEPS VP_PATH_MAX
+
+static __always_inline long vp_cut_name(struct vp_mmap2_buf *buf)
+{
+	buf->rec.hdr.flags |= VP_MMAP2_F_NAME_CUT;
+	return 1;
 }
 
 /*
@@ -303,6 +337,7 @@ static long vp_parts_step(__u32 i, void *data)
 	struct vp_parts *p = data;
 	const struct dentry *dentry = p->dentry, *up;
 	const struct mount *mnt = p->mnt, *parent;
+	__u32 len = p->buf->rec.name_bytes;
 	long n;
 
 	if (dentry == p->stop_dentry && mnt == p->stop_mnt)
@@ -316,15 +351,15 @@ static long vp_parts_step(__u32 i, void *data)
 		p->mnt_root = BPF_CORE_READ(parent, mnt.mnt_root);
 		return 0;
 	}
-	if (p->len > VP_PATH_MAX - VP_NAME_MAX) {
-		p->buf->rec.hdr.flags |= VP_MMAP2_F_NAME_CUT;
-		return 1;
-	}
-	n = bpf_probe_read_kernel_str(p->buf->name + p->len, VP_NAME_MAX,
+	if (len >= VP_PATH_MAX)
+		return vp_cut_name(p->buf);
+	n = bpf_probe_read_kernel_str(p->buf->name + len, VP_NAME_MAX,
 				      BPF_CORE_READ(dentry, d_name.name));
+	if (n < 0)
+		return vp_cut_name(p->buf);
 	if (n <= 1)
 		return 1;
-	p->len += n;
+	p->buf->rec.name_bytes = len + n;
 	up = BPF_CORE_READ(dentry, d_parent);
 	p->dentry = up;
 	/* A dentry that is its own parent, but no root of a mount, has no tree (memfd). */
@@ -332,26 +367,105 @@ static long vp_parts_step(__u32 i, void *data)
 }
 
 /*
- * A file's path in parts, leaf first (see vp_rec_mmap2), where bpf_d_path is not allowed: as
- * the current task sees it, from its root. Not under rename_lock: a rename at this very
- * moment can mix old and new components. Returns the length without the last NUL.
+ * The path of a dentry on a mount up to a root. A global function, so that it is verified once
+ * and not for each way that leads to it; its arguments can only be numbers.
  */
-static __always_inline __u32 vp_set_name_parts(struct vp_mmap2_buf *buf, const struct file *file)
+__noinline int vp_path_parts(struct vp_mmap2_buf *buf, __u64 dentry, __u64 vfsmnt,
+			     __u64 root_dentry, __u64 root_vfsmnt)
 {
-	struct task_struct *current = bpf_get_current_task_btf();
-	bool layer;
-	const struct path *path = vp_file_user_path(file, &layer);
 	struct vp_parts p = {.buf = buf};
 
-	buf->rec.hdr.flags &= ~VP_MMAP2_F_NAME_LAYER;
+	if (!buf)
+		return 0;
+	buf->rec.name_bytes = 0;
+	p.dentry = (const void *)dentry;
+	p.mnt = vp_real_mount((const void *)vfsmnt);
+	p.mnt_root = BPF_CORE_READ((const struct vfsmount *)vfsmnt, mnt_root);
+	p.stop_dentry = (const void *)root_dentry;
+	p.stop_mnt = vp_real_mount((const void *)root_vfsmnt);
+	/* A component has two bytes at least; the rest is for mounts. */
+	if (bpf_loop(VP_PATH_STEPS, vp_parts_step, &p, 0) == VP_PATH_STEPS)
+		vp_cut_name(buf);
+	if (buf->rec.hdr.flags & VP_MMAP2_F_NAME_CUT)
+		vp_count(VP_CNT_NAME_CUT);
+	return buf->rec.name_bytes ? buf->rec.name_bytes - 1 : 0;
+}
+
+/*
+ * A file's path in parts, leaf first (see vp_rec_mmap2): as the task sees it, from its root. Not
+ * under rename_lock: a rename at this very moment can mix old and new components. Returns the
+ * length without the last NUL.
+ */
+static __always_inline __u32 vp_set_name_parts(struct vp_mmap2_buf *buf, const struct file *file,
+					       struct task_struct *task)
+{
+	bool layer;
+	const struct path *path = vp_file_user_path(file, &layer);
+
 	buf->rec.hdr.flags |= VP_MMAP2_F_NAME_PARTS;
-	p.dentry = BPF_CORE_READ(path, dentry);
-	p.mnt = vp_real_mount(BPF_CORE_READ(path, mnt));
-	p.mnt_root = BPF_CORE_READ(path, mnt, mnt_root);
-	p.stop_dentry = BPF_CORE_READ(current, fs, root.dentry);
-	p.stop_mnt = vp_real_mount(BPF_CORE_READ(current, fs, root.mnt));
-	bpf_loop(VP_PATH_MAX / 2, vp_parts_step, &p, 0);
-	return p.len ? p.len - 1 : 0;
+	return vp_path_parts(buf, (__u64)BPF_CORE_READ(path, dentry),
+			     (__u64)BPF_CORE_READ(path, mnt),
+			     (__u64)BPF_CORE_READ(task, fs, root.dentry),
+			     (__u64)BPF_CORE_READ(task, fs, root.mnt));
+}
+
+/* Whether a path is called the same by the task and by the reader, who runs this. */
+static __always_inline bool vp_has_readers_root(struct task_struct *task)
+{
+	struct task_struct *reader = bpf_get_current_task_btf();
+
+	return BPF_CORE_READ(task, fs, root.dentry) == BPF_CORE_READ(reader, fs, root.dentry) &&
+	       BPF_CORE_READ(task, fs, root.mnt) == BPF_CORE_READ(reader, fs, root.mnt);
+}
+
+/* A file's name where bpf_d_path is allowed; readers_root: see above. */
+static __always_inline __u32 vp_set_walk_file_name(struct vp_mmap2_buf *buf, struct file *file,
+						   struct task_struct *task, bool readers_root)
+{
+	bool layer;
+
+	vp_file_user_path(file, &layer);
+	/* What has no place in a tree may name itself: "anon_inode:[…]". */
+	if ((readers_root && !layer) || (buf->rec.hdr.flags & VP_MMAP2_F_NAMELESS))
+		return vp_set_path_name(buf, file);
+	return vp_set_name_parts(buf, file, task);
+}
+
+/* "[anon_shmem:NAME]" of shared anonymous memory that was given one; 0: it was not. */
+static __always_inline __u32 vp_set_shared_name(struct vp_mmap2_buf *buf,
+						struct vm_area_struct *vma)
+{
+	const char *given = vp_anon_name(vma, true);
+
+	if (!given)
+		return 0;
+	vp_set_name(buf, "[anon_shmem:");
+	return vp_set_given_name(buf, given, sizeof("[anon_shmem:") - 1);
+}
+
+/* Name of any mapping as the task sees it, where bpf_d_path is not allowed. */
+static __always_inline __u32 vp_set_vma_name(struct vp_mmap2_buf *buf, const struct vp_vma *v,
+					     struct vm_area_struct *vma, struct task_struct *task)
+{
+	__u32 len;
+
+	if (!v->file)
+		return vp_set_nofile_name(buf, v, vma);
+	len = vp_set_shared_name(buf, vma);
+	return len ? len : vp_set_name_parts(buf, v->file, task);
+}
+
+/* The same where it is allowed. */
+static __always_inline __u32 vp_set_walk_name(struct vp_mmap2_buf *buf, const struct vp_vma *v,
+					      struct vm_area_struct *vma, struct task_struct *task,
+					      bool readers_root)
+{
+	__u32 len;
+
+	if (!v->file)
+		return vp_set_nofile_name(buf, v, vma);
+	len = vp_set_shared_name(buf, vma);
+	return len ? len : vp_set_walk_file_name(buf, vma->vm_file, task, readers_root);
 }
 
 #endif

@@ -70,6 +70,24 @@ Test(core_btf, what_objects_read_is_as_in_the_kernel)
 		expect_same_members(names[i]);
 }
 
+Test(core_btf, a_file_systems_own_inodes_are_known_if_it_is_there)
+{
+	struct btf *module = NULL;
+
+	if (!find_struct(whole, "btrfs_inode"))
+		module = btf__load_module_btf("btrfs", whole);
+	if (module) {
+		btf__free(module);
+		cr_expect(find_struct(cut, "btrfs_inode") != NULL);
+		cr_expect(find_struct(cut, "btrfs_root") != NULL);
+	} else if (find_struct(whole, "btrfs_inode")) {
+		expect_same_members("btrfs_inode");
+		expect_same_members("btrfs_root");
+	} else {
+		cr_expect(find_struct(cut, "btrfs_inode") == NULL);
+	}
+}
+
 Test(core_btf, it_is_small)
 {
 	cr_expect(lt(u32, btf__type_cnt(cut) * 20, btf__type_cnt(whole)));

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <linux/perf_event.h>
 #include <pthread.h>
 #include <sched.h>
@@ -188,7 +189,14 @@ static void expect_row(const struct log_item *it, const struct procmaps_row *row
 	cr_expect(eq(u32, it->mmap2.proc.tgid, pid));
 	cr_expect(eq(u16, it->mmap2.hdr.flags & VP_MMAP2_F_FROM_WALK, VP_MMAP2_F_FROM_WALK));
 	cr_expect(eq(int, it->mmap2.verdict == VP_VERDICT_NOT_EXEC, row->prot[2] != 'x'));
-	cr_expect(eq(int, it->mmap2.file_id != 0, row->ino != 0), "%s", row->name);
+	/* executable shared memory has an inode, but is no file */
+	cr_expect(eq(int, it->mmap2.file_id != 0,
+		     row->ino != 0 && it->mmap2.verdict != VP_VERDICT_ANON_EXEC),
+		  "%s", row->name);
+	cr_expect(eq(int, it->mmap2.verdict == VP_VERDICT_ANON_EXEC,
+		     row->prot[2] == 'x' &&
+			     (!row->name[0] || !strcmp(row->name, "/dev/zero (deleted)"))),
+		  "%s", row->name);
 }
 
 /* The walk of pid equals its maps, row for row and in order. */
@@ -765,6 +773,147 @@ Test(walker, a_file_written_in_place_is_another_file)
 	target_end(&t);
 }
 
+Test(walker, a_file_written_in_place_with_its_time_put_back_is_another_file)
+{
+	struct target t;
+	struct stat st;
+	uint32_t before;
+	int fd;
+
+	open_env(1 << 20, false, false);
+	fd = new_file("A", 1);
+	target_start(&t, map_files_as_told, NULL);
+	before = ask_for(&t, 'A')->mmap2.file_id;
+	cr_assert(zero(int, fstat(fd, &st)));
+	cr_assert(eq(sz, (size_t)pwrite(fd, "", 1, 2 * PAGE), 1));
+	cr_assert(zero(int, futimens(fd, (struct timespec[2]){st.st_atim, st.st_mtim})));
+	cr_expect(ne(u32, ask_for(&t, 'A')->mmap2.file_id, before));
+	close(fd);
+	target_end(&t);
+}
+
+Test(walker, a_hard_link_is_the_same_file_by_another_name)
+{
+	char from[64], to[64];
+	const struct log_item *it;
+	struct target t;
+	uint32_t before;
+
+	open_env(1 << 20, false, false);
+	close(new_file("A", 1));
+	target_start(&t, map_files_as_told, NULL);
+	before = ask_for(&t, 'A')->mmap2.file_id;
+	snprintf(from, sizeof(from), "%s/A", dir);
+	snprintf(to, sizeof(to), "%s/B", dir);
+	cr_assert(zero(int, link(from, to)));
+	it = ask_for(&t, 'B');
+	cr_expect(eq(u32, it->mmap2.file_id, before));
+	cr_expect(eq(str, it->name, to));
+	target_end(&t);
+}
+
+static void make_dirs(const char *const *names, size_t cnt)
+{
+	char path[256];
+
+	for (size_t i = 0; i < cnt; i++) {
+		snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
+		cr_assert(zero(int, mkdir(path, 0755)));
+	}
+}
+
+static void mount_overlay(const char *root, int nr)
+{
+	char options[512];
+
+	snprintf(options, sizeof(options),
+		 "lowerdir=%s/lower,upperdir=%s/tmp/upper%d,workdir=%s/tmp/work%d", dir, dir, nr,
+		 dir, nr);
+	target_check(!mount("overlay", root, "overlay", 0, options));
+}
+
+/* Container *arg: an overlay of its own on the common lower layer, as its root. */
+static void map_in_a_container(void *arg)
+{
+	char root[64];
+	int fd;
+
+	snprintf(root, sizeof(root), "%s/merged%d", dir, *(const int *)arg);
+	target_check(!unshare(CLONE_NEWNS));
+	mount_overlay(root, *(const int *)arg);
+	target_check(!chdir(root) && !syscall(SYS_pivot_root, ".", ".") &&
+		     !umount2(".", MNT_DETACH) && !chdir("/"));
+	fd = open("/lib.so", O_RDONLY);
+	target_check(fd >= 0);
+	target_tell(map_exec(fd, 1, 0, MAP_PRIVATE));
+	/* copied up: a file of its own from now on */
+	fd = open("/copied.so", O_RDWR);
+	target_check(fd >= 0 && pwrite(fd, "x", 1, 0) == 1);
+	target_tell(map_exec(fd, 1, 0, MAP_PRIVATE));
+	target_pause();
+}
+
+struct in_container {
+	uint32_t lib, copied; /* file_id */
+};
+
+static struct in_container walk_container(struct target *t)
+{
+	uint64_t lib = target_hear(t), copied = target_hear(t);
+
+	walk_one(t->pid);
+	cr_assert(record_at(lib) && record_at(copied));
+	cr_expect(eq(str, record_at(lib)->name, "/lib.so"));
+	cr_expect(eq(str, record_at(copied)->name, "/copied.so"));
+	return (struct in_container){record_at(lib)->mmap2.file_id,
+				     record_at(copied)->mmap2.file_id};
+}
+
+static bool kernel_has_overlays(void)
+{
+	char line[128];
+	FILE *f = fopen("/proc/filesystems", "re");
+	bool found = false;
+
+	while (f && !found && fgets(line, sizeof(line), f))
+		found = strstr(line, "overlay") != NULL;
+	if (f)
+		fclose(f);
+	return found;
+}
+
+Test(walker, containers_share_the_files_of_a_layer_by_their_own_names)
+{
+	static const char *const dirs[] = {"lower", "tmp", "merged0", "merged1"};
+	static const char *const layers[] = {"tmp/upper0", "tmp/work0", "tmp/upper1", "tmp/work1"};
+	struct in_container in[2];
+	struct target t[2];
+	char tmp[64];
+
+	if (!kernel_has_overlays())
+		cr_skip_test("no overlayfs");
+	open_env(1 << 20, false, false);
+	cr_assert(zero(int, unshare(CLONE_NEWNS)));
+	cr_assert(zero(int, mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL)));
+	make_dirs(dirs, 4);
+	/* an upper layer cannot be on every file system */
+	snprintf(tmp, sizeof(tmp), "%s/tmp", dir);
+	cr_assert(zero(int, mount("none", tmp, "tmpfs", 0, NULL)));
+	make_dirs(layers, 4);
+	close(new_file("lower/lib.so", 1));
+	close(new_file("lower/copied.so", 1));
+	for (int i = 0; i < 2; i++) {
+		target_start(&t[i], map_in_a_container, &i);
+		in[i] = walk_container(&t[i]);
+	}
+	cr_expect(eq(u32, in[0].lib, in[1].lib));
+	cr_expect(ne(u32, in[0].copied, in[1].copied));
+	cr_expect(ne(u32, in[0].copied, in[0].lib));
+	target_end(&t[0]);
+	target_end(&t[1]);
+	umount2(tmp, MNT_DETACH);
+}
+
 #define MINOR_WANTED 300
 
 /* Mounts until the kernel hands out a large device number; the mounts end with the process. */
@@ -930,7 +1079,66 @@ Test(walker, files_without_a_name_are_called_deleted)
 		cr_assert(it != NULL);
 		cr_expect(eq(str, it->name, (char *)names[i]));
 		cr_expect(eq(int, !!(it->mmap2.hdr.flags & VP_MMAP2_F_DELETED), i != 2));
-		cr_expect(eq(u32, it->mmap2.verdict, VP_VERDICT_FILE));
+		cr_expect(eq(u32, it->mmap2.verdict,
+			     i == 3 ? VP_VERDICT_ANON_EXEC : VP_VERDICT_FILE));
 	}
+	target_end(&t);
+}
+
+static void map_from_inside_a_root(void *arg)
+{
+	char in[4000] = "", path[4096];
+	int fd;
+
+	target_check(!chroot(dir) && !chdir("/"));
+	while (strlen(in) < 3800) {
+		size_t len = strlen(in);
+
+		snprintf(in + len, sizeof(in) - len, "/%0200d", 7);
+		target_check(!mkdir(in, 0755));
+	}
+	snprintf(path, sizeof(path), "%s/%0*d", in, (int)(*(size_t *)arg - strlen(in) - 1 - 200),
+		 8);
+	target_check(!mkdir(path, 0755));
+	snprintf(path + strlen(path), sizeof(path) - strlen(path), "/%0199d", 9);
+	target_check(strlen(path) == *(size_t *)arg);
+	fd = open(path, O_RDWR | O_CREAT, 0755);
+	target_check(fd >= 0 && !ftruncate(fd, PAGE));
+	target_tell(map_exec(fd, 1, 0, MAP_PRIVATE));
+	fd = open("/two\nlines \x1b[31m\xff (deleted)", O_RDWR | O_CREAT, 0755);
+	target_check(fd >= 0 && !ftruncate(fd, PAGE));
+	target_tell(map_exec(fd, 1, 0, MAP_PRIVATE));
+	fd = memfd_create("code", 0);
+	target_check(fd >= 0 && !ftruncate(fd, PAGE));
+	target_tell(map_exec(fd, 1, 0, MAP_PRIVATE));
+	target_pause();
+}
+
+static const char *name_at(uint64_t addr)
+{
+	const struct log_item *it = record_at(addr);
+
+	cr_assert(it != NULL);
+	return it->name;
+}
+
+Test(walker, names_start_at_the_root_of_the_process)
+{
+	size_t longest = PATH_MAX - 1;
+	uint64_t far, strange, memfd;
+	struct target t;
+
+	open_env(1 << 20, false, false);
+	target_start(&t, map_from_inside_a_root, &longest);
+	far = target_hear(&t);
+	strange = target_hear(&t);
+	memfd = target_hear(&t);
+	walk_one(t.pid);
+	cr_expect(eq(sz, strlen(name_at(far)), longest));
+	cr_expect(zero(int, strncmp(name_at(far), "/00000", 6)));
+	cr_expect(eq(str, (char *)name_at(strange), "/two\nlines \x1b[31m\xff (deleted)"));
+	cr_expect(zero(int, record_at(strange)->mmap2.hdr.flags &VP_MMAP2_F_DELETED));
+	cr_expect(eq(str, (char *)name_at(memfd), "/memfd:code (deleted)"));
+	cr_expect(zero(u64, counter(VP_CNT_NAME_CUT)));
 	target_end(&t);
 }

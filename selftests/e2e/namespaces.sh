@@ -52,7 +52,7 @@ else
 	stop "$WL_PID"
 fi
 
-# chroot: names are what /proc shows here.
+# chroot: names are what the process itself sees.
 mkdir -p "$TMPDIR/root/bin"
 cp "$WORKLOADS/static_chain" "$TMPDIR/root/bin/jailed_chain"
 start_as chroot "$TMPDIR/root" /bin/jailed_chain

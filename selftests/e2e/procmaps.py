@@ -7,7 +7,7 @@ import re
 ROW = re.compile(rb"([0-9a-f]+)-([0-9a-f]+) (\S{4}) ([0-9a-f]+) ([0-9a-f]+):([0-9a-f]+) (\d+) (.*)", re.S)
 
 # memory that the kernel backs with a file of its own, which no directory has
-KERNEL_FILES = (b"/dev/zero (deleted)", b"/anon_hugepage", b"/SYSV", b"/[aio]")
+KERNEL_FILES = (b"/dev/zero", b"/anon_hugepage", b"/SYSV", b"/[aio]")
 
 
 class Row:
@@ -78,10 +78,43 @@ def live_tid(pid):
     raise ProcessLookupError(pid)
 
 
+def has_our_root(task):
+    return (os.readlink(task + "/root") == "/" and
+            os.readlink(task + "/ns/mnt") == os.readlink("/proc/self/ns/mnt"))
+
+
+def read_from_its_root(task):
+    """The kernel writes paths from the reader's root: read by a child that is where the task is."""
+    ours, its_end = os.pipe()
+    child = os.fork()
+    if not child:
+        status = 1
+        try:
+            with open(task + "/maps", "rb") as maps, open(its_end, "wb") as out:
+                os.chroot(task + "/root")
+                out.write(maps.read())
+            status = 0
+        finally:
+            os._exit(status)
+    os.close(its_end)
+    with open(ours, "rb") as pipe:
+        text = pipe.read()
+    if os.waitpid(child, 0)[1]:
+        raise ProcessLookupError(task)
+    return text
+
+
 def read_rows(pid):
-    """All rows; [] for a kernel thread or zombie; raises when the process is gone."""
-    with open("/proc/%d/task/%d/maps" % (pid, live_tid(pid)), "rb") as maps:
-        text = maps.read()
+    """
+    All rows as the process itself sees them; [] for a kernel thread or zombie; raises when the
+    process is gone.
+    """
+    task = "/proc/%d/task/%d" % (pid, live_tid(pid))
+    if has_our_root(task):
+        with open(task + "/maps", "rb") as maps:
+            text = maps.read()
+    else:
+        text = read_from_its_root(task)
     return [Row(line) for line in text.split(b"\n") if line]
 
 

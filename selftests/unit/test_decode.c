@@ -443,7 +443,7 @@ Test(decode, a_name_comes_as_it_is)
 static void expect_size_of_name(void)
 {
 	/* the decoder's own business */
-	const uint16_t internal = VP_MMAP2_F_NAME_PARTS | VP_MMAP2_F_NAME_LAYER;
+	const uint16_t internal = VP_MMAP2_F_NAME_PARTS | VP_MMAP2_F_NAMELESS;
 	uint16_t flags = last_mmap2.rec.hdr.flags;
 	size_t padded = (strlen(last_mmap2.name) + 8) & ~(size_t)7;
 
@@ -520,6 +520,7 @@ Test(decode, long_names_in_parts_are_whole)
 Test(decode, names_that_are_too_long_or_were_cut_are_called_so)
 {
 	expect_name(make_long_parts(0, 1, VP_PATH_MAX), "//toolong");
+	expect_name(make_long_parts(0, 1, VP_PATH_MAX - 1), "//toolong");
 	expect_name(PARTS(VP_MMAP2_F_NAME_CUT, "leaf\0dir"), "//toolong");
 	expect_name(PARTS(VP_MMAP2_F_NAME_CUT | VP_MMAP2_F_DELETED, "leaf\0dir"), "//toolong");
 }
@@ -532,45 +533,6 @@ Test(decode, deleted_fits_behind_a_long_name_or_is_left_out)
 		cr_expect(lt(sz, strlen(last_mmap2.name), VP_PATH_MAX));
 		expect_size_of_name();
 	}
-}
-
-Test(decode, a_layers_name_stays_when_the_process_is_gone)
-{
-	expect_name(make_mmap2(VP_MMAP2_F_NAME_LAYER, "/upper/lib", 10), "/upper/lib");
-}
-
-static void find_own_mapping(uint64_t addr, char *path, size_t size)
-{
-	char line[5000];
-	FILE *f = fopen("/proc/self/maps", "re");
-
-	cr_assert(f != NULL);
-	path[0] = '\0';
-	while (fgets(line, sizeof(line), f)) {
-		unsigned long start, end;
-
-		if (sscanf(line, "%lx-%lx", &start, &end) != 2 || addr < start || addr >= end)
-			continue;
-		made.rec.perf.addr = start;
-		made.rec.perf.len = end - start;
-		snprintf(path, size, "%s", strchr(line, '/'));
-		path[strcspn(path, "\n")] = '\0';
-	}
-	fclose(f);
-}
-
-Test(decode, a_layers_name_gives_way_to_what_the_process_sees)
-{
-	size_t size = make_mmap2(VP_MMAP2_F_NAME_LAYER, "/tru", 4);
-	char path[4200];
-
-	made.rec.proc.tgid = (uint32_t)getpid();
-	find_own_mapping((uint64_t)find_own_mapping, path, sizeof(path));
-	cr_expect(zero(int, decode_exactly(&made, size)));
-	if (access("/proc/self/map_files", R_OK | X_OK) || geteuid())
-		cr_skip_test("map_files is for root");
-	cr_expect(eq(str, last_mmap2.name, path));
-	expect_size_of_name();
 }
 
 Test(decode, a_mapping_with_a_broken_name_is_bad)
@@ -724,8 +686,6 @@ Test(decode, noise_is_no_record)
 			noise[(size_t)lrand48() % 700] = (uint64_t)mrand48() << 20;
 		hdr->size = (uint32_t)size;
 		hdr->kind = (uint16_t)(lrand48() % 8);
-		if (hdr->kind == VP_REC_MMAP2)
-			hdr->flags &= (uint16_t)~VP_MMAP2_F_NAME_LAYER;
 		cr_assert(zero(int, decode_exactly(noise, size)));
 	}
 }

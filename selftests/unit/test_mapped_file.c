@@ -196,6 +196,29 @@ Test(mapped_file, another_device_number_is_bridged_by_the_modification_time)
 	EXPECT_OPENS("ESTALE");
 }
 
+Test(mapped_file, the_kernels_device_is_as_good_as_that_of_the_mapping)
+{
+	struct stat st;
+
+	cr_assert(zero(int, stat(name, &st)));
+	m.user_dev_minor ^= 1;
+	m.key.mtime_ns = 0;
+	EXPECT_OPENS("ESTALE");
+	m.key.dev = major(st.st_dev) << 20 | minor(st.st_dev);
+	EXPECT_OPENS("mapped");
+	forget_mapping();
+	EXPECT_OPENS("mapped");
+}
+
+Test(mapped_file, by_name_a_file_of_another_size_is_another_file)
+{
+	forget_mapping();
+	m.key.size_bytes = 6;
+	EXPECT_OPENS("mapped");
+	m.key.size_bytes = 7;
+	EXPECT_OPENS("ESTALE");
+}
+
 Test(mapped_file, a_fifo_of_the_name_does_not_hang)
 {
 	forget_mapping();

@@ -13,8 +13,14 @@
 
 #define SLOTS 4096 /* of names; there are a few hundred */
 
+/* A file system that may be a module, and whose inodes kern/core_fixes.bpf.h asks. */
+#define MODULE	      "btrfs"
+#define MODULE_PREFIX "btrfs_"
+
 struct cut {
-	struct btf *from, *to;
+	struct btf *vmlinux;
+	struct btf *from; /* vmlinux and, behind it, the module's types if it is loaded */
+	struct btf *to;
 	uint32_t *copy; /* by id in `from`: the id in `to`, 0 not copied yet */
 	int pointer;	/* the one pointer type of `to`: what it points to never matters */
 	struct {
@@ -147,6 +153,13 @@ static int copy_type(struct cut *c, uint32_t id)
 	return 0;
 }
 
+/* A module may have variants of vmlinux's types, and of two of a name libbpf takes neither. */
+static bool is_foreign(const struct cut *c, uint32_t id, const char *name)
+{
+	return id >= btf__type_cnt(c->vmlinux) &&
+	       strncmp(name, MODULE_PREFIX, strlen(MODULE_PREFIX)) != 0;
+}
+
 static int copy_wanted(struct cut *c)
 {
 	uint32_t cnt = btf__type_cnt(c->from);
@@ -159,7 +172,7 @@ static int copy_wanted(struct cut *c)
 		if (!is_named_root(t))
 			continue;
 		name = btf__name_by_offset(c->from, t->name_off);
-		if (c->names[slot_of(c, name, strlen(name))].name)
+		if (!is_foreign(c, id, name) && c->names[slot_of(c, name, strlen(name))].name)
 			err = copy_type(c, id);
 	}
 	return err;
@@ -224,6 +237,29 @@ struct bpf_object_open_opts vp_core_btf_opts(const struct vp_core_btf *b)
 	};
 }
 
+/* Without the module, or if its types cannot be read, vmlinux's alone. */
+static int load_types(struct cut *c)
+{
+	struct btf *module;
+
+	c->vmlinux = btf__load_vmlinux_btf();
+	if (!c->vmlinux)
+		return -errno;
+	module = btf__load_module_btf(MODULE, c->vmlinux);
+	c->from = module ? module : c->vmlinux;
+	return 0;
+}
+
+static void free_types(struct cut *c)
+{
+	btf__free(c->to);
+	if (c->from != c->vmlinux)
+		btf__free(c->from);
+	btf__free(c->vmlinux);
+	free(c->copy);
+	free(c);
+}
+
 int vp_core_btf_fill(struct vp_core_btf *b, struct bpf_object *const *objs, size_t cnt)
 {
 	struct cut *c;
@@ -234,13 +270,9 @@ int vp_core_btf_fill(struct vp_core_btf *b, struct bpf_object *const *objs, size
 	c = calloc(1, sizeof(*c));
 	if (!c)
 		return -ENOMEM;
-	c->from = btf__load_vmlinux_btf();
-	err = c->from ? 0 : -errno;
+	err = load_types(c);
 	if (!err)
-		err = write_out(b, cut_types(c, objs, cnt) ? c->from : c->to);
-	btf__free(c->from);
-	btf__free(c->to);
-	free(c->copy);
-	free(c);
+		err = write_out(b, cut_types(c, objs, cnt) ? c->vmlinux : c->to);
+	free_types(c);
 	return err;
 }

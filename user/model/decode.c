@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "decode.h"
 
-#include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 static bool is_terminated(const char *s, size_t len)
 {
@@ -112,28 +110,13 @@ static void name_from_parts(struct vp_mmap2 *m, const char *parts)
 
 	while (len > 0 && parts[len - 1] == '\0')
 		len--;
-	if (len >= VP_PATH_MAX || (m->rec.hdr.flags & VP_MMAP2_F_NAME_CUT)) {
+	if (len + 1 >= VP_PATH_MAX || (m->rec.hdr.flags & VP_MMAP2_F_NAME_CUT)) {
 		strcpy(m->name, "//toolong");
 		return;
 	}
 	join_parts(m, parts, len);
 	if (m->rec.hdr.flags & (VP_MMAP2_F_DELETED | VP_MMAP2_F_NAMELESS))
 		append_deleted(m);
-}
-
-/* What the target's own view calls the file; nothing changes if the process is gone. */
-static void name_from_map_files(struct vp_mmap2 *m)
-{
-	char path[96], target[VP_PATH_MAX];
-	ssize_t n;
-
-	snprintf(path, sizeof(path), "/proc/%u/map_files/%" PRIx64 "-%" PRIx64, m->rec.proc.tgid,
-		 (uint64_t)m->rec.perf.addr, (uint64_t)(m->rec.perf.addr + m->rec.perf.len));
-	n = readlink(path, target, sizeof(target) - 1);
-	if (n <= 0)
-		return;
-	target[n] = '\0';
-	memcpy(m->name, target, (size_t)n + 1);
 }
 
 static int decode_mmap2(struct vp_decoder *d, const struct vp_rec_mmap2 *r)
@@ -147,17 +130,13 @@ static int decode_mmap2(struct vp_decoder *d, const struct vp_rec_mmap2 *r)
 	} else {
 		memcpy(m.name, r + 1, r->name_bytes);
 	}
-	if (r->hdr.flags & VP_MMAP2_F_NAME_LAYER) {
-		name_from_map_files(&m);
-		set_name_size(&m);
-	}
 	/*
 	 * A file without a place in a tree counts as deleted when it is called so: not
 	 * anon_inode:[…].
 	 */
 	if ((r->hdr.flags & VP_MMAP2_F_NAMELESS) && ends_deleted(m.name))
 		m.rec.hdr.flags |= VP_MMAP2_F_DELETED;
-	m.rec.hdr.flags &= ~(VP_MMAP2_F_NAME_PARTS | VP_MMAP2_F_NAME_LAYER | VP_MMAP2_F_NAMELESS);
+	m.rec.hdr.flags &= ~(VP_MMAP2_F_NAME_PARTS | VP_MMAP2_F_NAMELESS);
 	return d->ops->mmap2 ? d->ops->mmap2(d->ctx, &m) : 0;
 }
 

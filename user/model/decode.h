@@ -40,9 +40,7 @@ struct vp_decoder {
 };
 
 /*
- * One record of `size` bytes. Names in parts are put together, names of overlay layers replaced
- * by what the target sees (readlink of map_files; the layer's name stays when the process is
- * gone). 0, or what the op returned; bad and unknown records are counted, not errors.
+ * One record of `size` bytes. Names in parts are put together. 0, or what the op returned; bad and unknown records are counted, not errors.
  */
 int vp_decode(struct vp_decoder *d, const void *data, size_t size);
 

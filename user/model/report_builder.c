@@ -86,11 +86,10 @@ static const char *base_name(const char *path)
 	return slash && slash[1] ? slash + 1 : path;
 }
 
-/* Code that has no file to name it after, although a file backs the memory. */
-static bool is_anonymous_file(const char *name)
+/* Code that has no file to name it after, although a file holds it. */
+static bool is_memfd(const char *name)
 {
-	return !strncmp(name, "/memfd:", 7) || !strncmp(name, "/dev/zero", 9) ||
-	       !strncmp(name, "/anon_hugepage", 14) || !strncmp(name, "/SYSV", 5);
+	return !strncmp(name, "/memfd:", 7);
 }
 
 /* A call's return address may be the next function's: the call is the byte before. */
@@ -143,7 +142,7 @@ static uint32_t name_file(struct builder *b, struct named_at *n)
 		if (!vp_symbolizer_file(b->s, n->at.file_id, call_site(&n->at), &sym))
 			return get_label(b, sym.name, shown_module(&n->at, module, marked),
 					 VP_LABEL_USER);
-		if (sym.reason == VP_SYM_NOT_ELF && is_anonymous_file(file->name)) {
+		if (sym.reason == VP_SYM_NOT_ELF && is_memfd(file->name)) {
 			n->nameless = true;
 			n->reason = sym.reason;
 			return get_label(b, "[jit]", module, VP_LABEL_JIT);

@@ -63,6 +63,8 @@ static int name_thread(struct vp_perfdata *w, const struct vp_proc_id *proc, con
 
 /* ---- mappings ---- */
 
+#define VSYSCALL_PAGE 0xffffffffff600000ULL /* x86 */
+
 /* The name is missing: it follows. */
 static void put_mmap2(struct vp_perfdata *w, const struct vp_perf_mmap2 *body)
 {
@@ -206,6 +208,27 @@ static int backdate_map(struct vp_perfdata *w, struct pd_proc *p, uint64_t pc,
 	return write_map(w, map, o);
 }
 
+/* The page is no VMA, so that no record tells of it; perf's own come from /proc. */
+static void say_vsyscall(struct vp_perfdata *w, const struct vp_rec_sample *rec, uint64_t pc,
+			 const struct pd_origin *o)
+{
+	struct pd_proc *p = pd_maps_get(w->maps, &rec->proc);
+	struct pd_map map = {
+		.start = VSYSCALL_PAGE,
+		.end = VSYSCALL_PAGE + 4096,
+		.time_ns = o->time_ns,
+		.prot = PROT_EXEC,
+		.flags = MAP_PRIVATE,
+		.misc = PERF_RECORD_MISC_USER,
+	};
+
+	if (pc < map.start || pc >= map.end || !p || pd_proc_at(p, pc))
+		return;
+	pd_maps_add(w->maps, p, &map, "[vsyscall]");
+	if (pd_proc_at(p, pc))
+		write_map(w, pd_proc_at(p, pc), o);
+}
+
 static int backdate_maps(struct vp_perfdata *w, const struct vp_rec_sample *rec,
 			 const struct vp_frame *frames, const struct pd_origin *o)
 {
@@ -291,6 +314,8 @@ int vp_perfdata_sample(struct vp_perfdata *w, const struct vp_rec_sample *rec, c
 		return -EINVAL;
 	name_thread(w, &rec->proc, rec->comm, &o);
 	name_leader(w, &rec->proc, rec->comm, &o);
+	if (rec->user_cnt)
+		say_vsyscall(w, rec, user[0].pc, &o);
 	backdate_maps(w, rec, user, &o);
 	return write_sample(w, rec, kern, user);
 }

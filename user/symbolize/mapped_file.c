@@ -20,15 +20,22 @@ static uint64_t mtime_ns(const struct stat *st)
 	return (uint64_t)st->st_mtim.tv_sec * 1000000000ULL + (uint64_t)st->st_mtim.tv_nsec;
 }
 
+static int is_device(const struct stat *st, unsigned int dev_major, unsigned int dev_minor)
+{
+	return major(st->st_dev) == dev_major && minor(st->st_dev) == dev_minor;
+}
+
+/* As /proc shows it or, of a btrfs subvolume, as only stat does. */
 static int same_device(const struct vp_mapped_file *f, const struct stat *st)
 {
-	return major(st->st_dev) == f->user_dev_major && minor(st->st_dev) == f->user_dev_minor;
+	return is_device(st, f->user_dev_major, f->user_dev_minor) ||
+	       (f->key.dev && is_device(st, VP_DEV_MAJOR(f->key.dev), VP_DEV_MINOR(f->key.dev)));
 }
 
 /*
  * map_files already leads to the right inode unless the mapping was replaced meanwhile. On
- * btrfs stat shows another device than the kernel's mappings do: an equal modification time
- * stands in for it. The contents may have been written since; the process runs those.
+ * overlays stat can show another device than the kernel's mappings do: an equal modification
+ * time stands in for it. The contents may have been written since; the process runs those.
  */
 static int is_same_inode(const struct vp_mapped_file *f, const struct stat *st)
 {
@@ -44,6 +51,8 @@ static int is_same_file(const struct vp_mapped_file *f, const struct stat *st)
 	if (!f->user_ino || st->st_ino != f->user_ino)
 		return 0;
 	if (f->key.mtime_ns && mtime_ns(st) != f->key.mtime_ns)
+		return 0;
+	if (f->key.size_bytes && (uint64_t)st->st_size != f->key.size_bytes)
 		return 0;
 	return same_device(f, st) || f->key.mtime_ns;
 }

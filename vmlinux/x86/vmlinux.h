@@ -216,6 +216,8 @@ enum maple_type {
 };
 
 typedef short unsigned int umode_t;
+typedef long long int __kernel_loff_t;
+typedef __kernel_loff_t loff_t;
 typedef __s64 time64_t;
 
 #ifndef BPF_NO_PRESERVE_ACCESS_INDEX
@@ -480,6 +482,7 @@ struct inode {
 	umode_t i_mode;
 	struct super_block *i_sb;
 	long unsigned int i_ino;
+	loff_t i_size;
 	u32 i_generation;
 };
 
