@@ -226,12 +226,20 @@ $(B)/selftests/bench/prog/%.bpf.o: selftests/bench/prog/%.bpf.c $(B)/bpf.flags |
 	$(Q)$(CLANG) $(BPF_CFLAGS) -MMD -MP -c $< -o $@
 	$(Q)$(LLVM_STRIP) -g $@
 
-$(B)/selftests/bench/prog/%.skel.h: $(B)/selftests/bench/prog/%.bpf.o
-	$(call say,SKEL,$@)
-	$(Q)$(BPFTOOL) gen skeleton $< name $*_bpf >$@
+# It sees the kernel as user space does.
+$(B)/selftests/e2e/%.bpf.o: selftests/e2e/%.bpf.c $(B)/bpf.flags | $$(@D)/
+	$(call say,BPF,$@)
+	$(Q)$(CLANG) -g -O2 -target bpf -Wall -I/usr/include/$$($(CC) -print-multiarch) -MMD -MP \
+		-c $< -o $@
 
+$(B)/selftests/%.skel.h: $(B)/selftests/%.bpf.o
+	$(call say,SKEL,$@)
+	$(Q)$(BPFTOOL) gen skeleton $< name $(*F)_bpf >$@
+
+$(B)/obj/selftests/bench/lookup.o: $(B)/selftests/bench/prog/lookup.skel.h
 $(B)/obj/selftests/bench/lookup.o: TEST_CPPFLAGS += -I$(B)/selftests/bench/prog
-$(B)/obj/selftests/bench/lookup.o: | $(B)/selftests/bench/prog/lookup.skel.h
+$(B)/obj/selftests/bench/churn.o: $(B)/selftests/e2e/open_counter.skel.h
+$(B)/obj/selftests/bench/churn.o: TEST_CPPFLAGS += -I$(B)/selftests/e2e
 
 # ---- user space ------------------------------------------------------------------------------
 
@@ -348,4 +356,4 @@ $(NOFP:%=$(B)/selftests/workloads/%): selftests/workloads/nofp$$(if $$(filter cc
 -include $(BPF_OBJ:.o=.d) $(USER_OBJ:.o=.d) $(ASAN_OBJ:.o=.d) $(MAIN_OBJ:.o=.d)
 -include $(UNIT_OBJ:.o=.d) $(UNIT_ASAN_OBJ:.o=.d) $(BPFTEST_OBJ:.o=.d) $(WORKLOADS:$(B)/%=$(B)/obj/%.d)
 -include $(TOOL_SRC:%.c=$(B)/obj/%.d) $(BENCH_OBJ:.o=.d) $(FUZZ_OBJ:.o=.d)
--include $(BENCH_PROG_SRC:%.c=$(B)/%.d)
+-include $(BENCH_PROG_SRC:%.c=$(B)/%.d) $(B)/selftests/e2e/open_counter.bpf.d
