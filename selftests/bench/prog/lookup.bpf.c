@@ -4,6 +4,7 @@
  * be instead. A program for each: it looks up all of pcs[] and says how long that took, and the sum
  * of what it found. A further one is a function like those below and its line at the end.
  */
+#include "vp_mm_walk.bpf.h"
 #include "vp_xmap.bpf.h"
 
 #include "lookup.h"
@@ -14,6 +15,7 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 /* All of this is user space's, but for the two results. */
 __u64 pcs[LOOKUP_PCS] = {};
+__u32 pc_of[LOOKUP_PCS] = {};		      /* the mapping of each */
 struct vp_xmap xmaps[LOOKUP_XMAPS_MAX] = {};  /* in the order in which they were mapped */
 struct vp_xmap sorted[LOOKUP_XMAPS_MAX] = {}; /* by address */
 __u32 xmap_cnt = 0;
@@ -45,12 +47,13 @@ struct {
 struct run {
 	struct vp_proc *proc;
 	struct task_struct *task;
+	__u64 mm;
 	__u64 sum;
 };
 
 /* ---- the product's table: what has to follow when that changes -------------------------------- */
 
-static __always_inline __u64 product(struct run *r, __u64 pc)
+static __always_inline __u64 near(struct run *r, __u64 pc)
 {
 	__u32 slot = vp_xmap_slot(r->proc, pc);
 
@@ -60,7 +63,31 @@ static __always_inline __u64 product(struct run *r, __u64 pc)
 	return r->proc->xmap[slot].start;
 }
 
-static long enter(__u32 i, void *data)
+static __always_inline __u64 far(struct run *r, __u64 pc)
+{
+	struct vp_far_answer x;
+
+	if (!r->proc->has_far || !vp_far_find(vp_far_owner(r->proc), pc >> PAGE_SHIFT, &x))
+		return 0;
+	return pc >= x.xmap.start && pc < x.xmap.end ? x.xmap.start : 0;
+}
+
+static __always_inline __u64 product(struct run *r, __u64 pc)
+{
+	__u64 start = near(r, pc);
+
+	return start ? start : far(r, pc);
+}
+
+/* The other way round. */
+static __always_inline __u64 far_first(struct run *r, __u64 pc)
+{
+	__u64 start = far(r, pc);
+
+	return start ? start : near(r, pc);
+}
+
+static long enter_slot(__u32 i, void *data)
 {
 	struct run *r = data;
 
@@ -72,7 +99,21 @@ static long enter(__u32 i, void *data)
 	return 0;
 }
 
-/* Enters xmaps[]; 1: they are more than fit. */
+/* The pages of PCs in mappings that have no slot, as if each had been asked for. */
+static long enter_far(__u32 i, void *data)
+{
+	struct run *r = data;
+	__u32 of = pc_of[i & (LOOKUP_PCS - 1)];
+
+	if (of < VP_XMAPS_PER_PROC)
+		return 0;
+	r->proc->has_far = 1;
+	vp_far_put(vp_far_owner(r->proc), pcs[i & (LOOKUP_PCS - 1)] >> PAGE_SHIFT,
+		   &xmaps[of & (LOOKUP_XMAPS_MAX - 1)], 0);
+	return 0;
+}
+
+/* Enters xmaps[], and what pcs[] uses of them; 0 if that is done. */
 SEC("raw_tp")
 int fill_product(void *ctx)
 {
@@ -81,13 +122,14 @@ int fill_product(void *ctx)
 	struct run r = {};
 
 	if (!empty || bpf_map_update_elem(&procs, &tgid, empty, BPF_ANY))
-		return 2;
+		return 1;
 	r.proc = bpf_map_lookup_elem(&procs, &tgid);
 	if (!r.proc)
-		return 2;
-	if (xmap_cnt > VP_XMAPS_PER_PROC)
 		return 1;
-	bpf_loop(xmap_cnt, enter, &r, 0);
+	/* a life of its own: nothing of the one before is found */
+	r.proc->start_ns = bpf_ktime_get_ns();
+	bpf_loop(xmap_cnt, enter_slot, &r, 0);
+	bpf_loop(LOOKUP_PCS, enter_far, &r, 0);
 	return 0;
 }
 
@@ -104,17 +146,17 @@ static __always_inline __u64 start_of(__u32 i)
 }
 
 /*
- * At most max of the mappings older than the newest `skip`, newest first. The verifier follows no
+ * SCAN_MAX of the mappings older than the newest `skip`, newest first. The verifier follows no
  * loop of thousands; a global function is verified once.
  */
-__noinline __u64 scan(__u64 pc, __u32 skip, __u32 max)
+__noinline __u64 scan(__u64 pc, __u32 skip)
 {
 	__u32 cnt = xmap_cnt - skip;
 
 	for (__u32 i = 1; i <= SCAN_MAX; i++) {
 		const struct vp_xmap *x;
 
-		if (i > cnt || i > max)
+		if (i > cnt)
 			break;
 		x = &xmaps[(cnt - i) & (LOOKUP_XMAPS_MAX - 1)];
 		barrier_var(x);
@@ -127,7 +169,7 @@ __noinline __u64 scan(__u64 pc, __u32 skip, __u32 max)
 __noinline __u64 scan_all(__u64 pc)
 {
 	for (__u32 skip = 0; skip < LOOKUP_XMAPS_MAX && skip < xmap_cnt; skip += SCAN_MAX) {
-		__u64 start = scan(pc, skip, SCAN_MAX);
+		__u64 start = scan(pc, skip);
 
 		if (start)
 			return start;
@@ -181,7 +223,7 @@ static __always_inline __u64 hash(struct run *r, __u64 pc)
 	return i ? start_of(*i) : 0;
 }
 
-static __always_inline __u64 from_set(__u64 pc)
+static __always_inline __u64 in_set(struct run *r, __u64 pc)
 {
 	__u64 page = pc >> 12;
 	__u32 key = lookup_set_of(page);
@@ -193,18 +235,6 @@ static __always_inline __u64 from_set(__u64 pc)
 		if (s->page[i] == page && pc >= s->xmap[i].start && pc < s->xmap[i].end)
 			return s->xmap[i].start;
 	return 0;
-}
-
-static __always_inline __u64 only_sets(struct run *r, __u64 pc)
-{
-	return from_set(pc);
-}
-
-static __always_inline __u64 near_and_sets(struct run *r, __u64 pc)
-{
-	__u64 start = scan(pc, 0, LOOKUP_NEAR);
-
-	return start ? start : from_set(pc);
 }
 
 static long note_start(struct task_struct *task, struct vm_area_struct *vma, void *data)
@@ -219,6 +249,18 @@ static __always_inline __u64 find_vma(struct run *r, __u64 pc)
 
 	bpf_find_vma(r->task, pc, note_start, &start, 0);
 	return start;
+}
+
+/* Without the product's checks that nobody changes the tree meanwhile. */
+static __always_inline __u64 tree(struct run *r, __u64 pc)
+{
+	const struct vm_area_struct *vma = (void *)vp_mm_walk(r->mm, pc);
+	__u64 start;
+
+	if ((__u64)vma <= VP_MM_UNCLEAR)
+		return 0;
+	start = BPF_CORE_READ(vma, vm_start);
+	return pc >= start && pc < BPF_CORE_READ(vma, vm_end) ? start : 0;
 }
 
 /* What precedes all lookups of a sample: the table of the process. */
@@ -243,6 +285,7 @@ static __always_inline int look_up_all(long (*step)(__u32 i, void *data))
 
 	if (!r.proc)
 		return 1;
+	r.mm = vp_mm(r.task);
 	start_ns = bpf_ktime_get_ns();
 	bpf_loop(LOOKUP_PCS, step, &r, 0);
 	took_ns = bpf_ktime_get_ns() - start_ns;
@@ -265,11 +308,12 @@ static __always_inline int look_up_all(long (*step)(__u32 i, void *data))
 
 PROGRAM(nothing)
 PROGRAM(product)
+PROGRAM(far_first)
 PROGRAM(linear)
 PROGRAM(binary)
 PROGRAM(trie)
 PROGRAM(hash)
-PROGRAM(only_sets)
-PROGRAM(near_and_sets)
+PROGRAM(in_set)
 PROGRAM(find_vma)
+PROGRAM(tree)
 PROGRAM(table)

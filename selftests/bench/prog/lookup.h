@@ -21,8 +21,6 @@ struct lookup_page {
 	__u64 page;
 };
 
-/* The last LOOKUP_NEAR mappings are looked through, the others lie in sets of pages. */
-#define LOOKUP_NEAR	48
 #define LOOKUP_WAYS	4
 #define LOOKUP_SET_BITS 14
 
