@@ -46,11 +46,17 @@ static double kb_of(const char *line, const char *key)
 	return strncmp(line, key, n) ? 0 : strtod(line + n, NULL);
 }
 
-/* Resident bytes; *in_maps: of those what is a BPF map's, which is counted there. */
-static double resident(pid_t pid, double *in_maps)
+/* Resident bytes. */
+struct rss {
+	double all;
+	double anon;	/* the process's own */
+	double in_maps; /* pages of BPF maps: counted there */
+};
+
+static struct rss resident(pid_t pid)
 {
 	char path[64], line[4200];
-	double all = 0;
+	struct rss r = {0};
 	bool in_map = false;
 	FILE *f;
 
@@ -58,19 +64,19 @@ static double resident(pid_t pid, double *in_maps)
 	f = fopen(path, "re");
 	if (!f)
 		bench_die("%s: %s", path, strerror(errno));
-	*in_maps = 0;
 	while (fgets(line, sizeof(line), f)) {
 		double kb = kb_of(line, "Rss:");
 
 		/* "7f12-7f13 rw-s 00000000 00:0f 12   anon_inode:bpf-map" starts a mapping */
 		if (strchr("0123456789abcdef", line[0]))
 			in_map = strstr(line, "bpf-map") || strstr(line, "bpf_ringbuf");
-		all += kb * 1024;
+		r.all += kb * 1024;
+		r.anon += kb_of(line, "Anonymous:") * 1024;
 		if (in_map)
-			*in_maps += kb * 1024;
+			r.in_maps += kb * 1024;
 	}
 	fclose(f);
-	return all;
+	return r;
 }
 
 /* Maps of one name as one: the first, which is the largest, gets the others' bytes. */
@@ -115,13 +121,15 @@ static void report_maps(struct others_maps *m)
 	}
 }
 
-static void report(struct others_maps *m, double rss, double in_maps, double peak)
+static void report(struct others_maps *m, const struct rss *r, double peak)
 {
 	bench_target("memory.all", "maps in the kernel and resident memory",
-		     (sum_of(m) + rss - in_maps) / MB, "MB", "<=", 64);
-	bench_row("memory.rss", "… resident, without pages of maps", (rss - in_maps) / MB, "MB");
+		     (sum_of(m) + r->all - r->in_maps) / MB, "MB", "<=", 64);
+	bench_row("memory.rss", "… resident, without pages of maps", (r->all - r->in_maps) / MB,
+		  "MB");
+	bench_row("memory.anon", "… … of it its own, not of files", r->anon / MB, "MB");
 	bench_row("memory.peak", "… at the peak, when names are looked up at the end",
-		  (peak - in_maps) / MB, "MB");
+		  (peak - r->in_maps) / MB, "MB");
 	bench_row("memory.maps", "… maps in the kernel", sum_of(m) / MB, "MB");
 	report_maps(m);
 }
@@ -138,7 +146,7 @@ int main(void)
 			NULL};
 	static struct others_maps maps;
 	pid_t processes = start_processes(), pid;
-	double rss, in_maps;
+	struct rss r;
 	struct rusage u;
 	char line[4096];
 	int status;
@@ -148,14 +156,14 @@ int main(void)
 	pid = bench_spawn(argv, 2, &err);
 	others_wait_for(err, " sampling ");
 	bench_sleep_ms(SECONDS * 1000L);
-	rss = resident(pid, &in_maps);
+	r = resident(pid);
 	others_read_maps(pid, &maps, ROW_ARRAYS);
 	while (fgets(line, sizeof(line), err))
 		;
 	fclose(err);
 	if (wait4(pid, &status, 0, &u) != pid || status)
 		bench_die("%s record failed", argv[0]);
-	report(&maps, rss, in_maps, (double)u.ru_maxrss * 1024);
+	report(&maps, &r, (double)u.ru_maxrss * 1024);
 	bench_kill(processes);
 	free(argv[0]);
 	return 0;
