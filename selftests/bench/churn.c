@@ -89,7 +89,7 @@ static void follow(struct target *t, pid_t pid, bool on)
 		bpf_map__delete_elem(t->opens->maps.followed, &key, sizeof(key), 0);
 }
 
-static pid_t start_record(struct target *t, FILE **err)
+static pid_t start_record(struct target *t, const char *mode, FILE **err)
 {
 	char *argv[] = {strdup(bench_sibling(BENCH_VMAPROF)),
 			"record",
@@ -101,6 +101,7 @@ static pid_t start_record(struct target *t, FILE **err)
 			DURATION,
 			"-o",
 			"/dev/null",
+			(char *)mode,
 			NULL};
 	pid_t pid = bench_spawn(argv, 2, err);
 
@@ -121,21 +122,54 @@ static void end_child(pid_t pid, FILE *out, const char *what)
 		bench_die("%s failed", what);
 }
 
-/* False: this kernel keeps no statistics of programs. */
-static void measure_record(struct target *t)
+/* Of the window between a and b. */
+static void report_record(const struct others_cost *a, const struct others_cost *b, double ns,
+			  double rate)
 {
-	int stats = bpf_enable_stats(BPF_STATS_RUN_TIME);
+	double all = b->cpu_ns + b->run_ns + b->task_ns - a->cpu_ns - a->run_ns - a->task_ns;
+
+	bench_target("churn.cpu", "vmaprof record: CPU time, of a core", all / ns * 100, "%",
+		     "<=", 0.5);
+	bench_row("churn.cpu_process", "… of the process itself",
+		  (b->cpu_ns - a->cpu_ns) / ns * 100, "%");
+	bench_row("churn.cpu_programs", "… of its BPF programs", (b->run_ns - a->run_ns) / ns * 100,
+		  "%");
+	bench_row("churn.cpu_task", "… of user stacks taken in the target",
+		  (b->task_ns - a->task_ns) / ns * 100, "%");
+	bench_row("churn.first_walk", "… mappings walked before that", a->walk_runs, "");
+	bench_target("churn.walks", "… mappings walked in the window", b->walk_runs - a->walk_runs,
+		     "", "=", 0);
+	bench_row("churn.samples", "… samples a second", (b->samples - a->samples) / ns * 1e9, "");
+	bench_row("churn.sample", "… a sample, in the interrupt and in the target",
+		  (b->run_ns + b->task_ns - a->run_ns - a->task_ns) / (b->samples - a->samples) /
+			  1000,
+		  "us");
+	bench_row("churn.rate", "… mappings of the target a second", rate, "");
+}
+
+static void report_inline(const struct others_cost *a, const struct others_cost *b, double ns,
+			  double rate)
+{
+	bench_target("churn.inline_cpu", "vmaprof record --unwind-mode inline: CPU time, of a core",
+		     (b->cpu_ns + b->run_ns - a->cpu_ns - a->run_ns) / ns * 100, "%", "<=", 0.5);
+	bench_target("churn.inline_walks", "… mappings walked in the window",
+		     b->walk_runs - a->walk_runs, "", "=", 0);
+	bench_row("churn.inline_samples", "… samples a second",
+		  (b->samples - a->samples) / ns * 1e9, "");
+	bench_row("churn.inline_rate", "… mappings of the target a second", rate, "");
+}
+
+/* mode: an option of vmaprof record, or NULL. */
+static void measure_record(struct target *t, const char *mode,
+			   void (*report)(const struct others_cost *a, const struct others_cost *b,
+					  double ns, double rate))
+{
 	struct others_cost a, b;
 	uint64_t start, before;
 	double ns, rate;
 	FILE *err;
-	pid_t pid;
+	pid_t pid = start_record(t, mode, &err);
 
-	if (stats < 0) {
-		bench_skip("churn.cpu", "CPU time", "this kernel keeps no statistics of programs");
-		return;
-	}
-	pid = start_record(t, &err);
 	bench_sleep_ms(SETTLE_MS);
 	a = others_read_cost(pid);
 	start = bench_now_ns();
@@ -145,21 +179,20 @@ static void measure_record(struct target *t)
 	ns = (double)(bench_now_ns() - start);
 	rate = rate_since(t, before, start);
 	end_child(pid, err, "vmaprof record");
+	report(&a, &b, ns, rate);
+}
+
+static void measure_modes(struct target *t)
+{
+	int stats = bpf_enable_stats(BPF_STATS_RUN_TIME);
+
+	if (stats < 0) {
+		bench_skip("churn.cpu", "CPU time", "this kernel keeps no statistics of programs");
+		return;
+	}
+	measure_record(t, NULL, report_record);
+	measure_record(t, "--unwind-mode=inline", report_inline);
 	close(stats);
-	bench_target("churn.cpu", "vmaprof record: CPU time, of a core",
-		     (b.cpu_ns + b.run_ns + b.task_ns - a.cpu_ns - a.run_ns - a.task_ns) / ns * 100,
-		     "%", "<=", 0.5);
-	bench_row("churn.cpu_process", "… of the process itself", (b.cpu_ns - a.cpu_ns) / ns * 100,
-		  "%");
-	bench_row("churn.cpu_programs", "… of its BPF programs", (b.run_ns - a.run_ns) / ns * 100,
-		  "%");
-	bench_row("churn.cpu_task", "… of user stacks taken in the target",
-		  (b.task_ns - a.task_ns) / ns * 100, "%");
-	bench_row("churn.first_walk", "… mappings walked before that", a.walk_runs, "");
-	bench_target("churn.walks", "… mappings walked in the window", b.walk_runs - a.walk_runs,
-		     "", "=", 0);
-	bench_row("churn.samples", "… samples a second", (b.samples - a.samples) / ns * 1e9, "");
-	bench_row("churn.rate", "… mappings of the target a second", rate, "");
 }
 
 /* A run of its own: counting opens costs every system call of the machine something. */
@@ -176,12 +209,12 @@ static void count_opens(struct target *t)
 	}
 	/* A child is followed from its birth on. */
 	follow(t, getpid(), true);
-	pid = start_record(t, &err);
+	pid = start_record(t, NULL, &err);
 	follow(t, getpid(), false);
 	end_child(pid, err, "vmaprof record");
 	if (t->opens->bss->counts.all_opens == 0)
 		bench_die("the counter of opens saw none at all");
-	bench_target("churn.opens", "… opens of any /proc/*/maps, and queries",
+	bench_target("churn.opens", "opens of any /proc/*/maps by it, and queries",
 		     (double)(t->opens->bss->counts.map_opens + t->opens->bss->counts.map_queries),
 		     "", "=", 0);
 	open_counter_bpf__destroy(t->opens);
@@ -403,7 +436,7 @@ int main(void)
 	libbpf_set_print(ignore_messages);
 	start_target(&t);
 	bench_group("A process with 128000 mappings that maps code 4,000 times a second, at 99 Hz");
-	measure_record(&t);
+	measure_modes(&t);
 	count_opens(&t);
 	measure_text(&t);
 	compare_peers(&t);
