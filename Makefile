@@ -88,6 +88,7 @@ BPFTEST_SRC := $(wildcard selftests/bpf/*.c)
 TOOL_SRC := selftests/lib/verifier_stats.c selftests/lib/compare_rows.c
 LIB_SRC := $(filter-out selftests/lib/main.c $(TOOL_SRC),$(wildcard selftests/lib/*.c))
 BENCH_SRC := $(wildcard selftests/bench/*.c)
+BENCH_PROG_SRC := $(wildcard selftests/bench/prog/*.bpf.c)
 WORKLOAD_SRC := $(wildcard selftests/workloads/*.c selftests/workloads/*.cc selftests/workloads/*.S)
 
 BPF_OBJ := $(BPF_SRC:%.c=$(B)/%.o)
@@ -219,6 +220,27 @@ $(B)/kern/%.skel.h: $(B)/kern/%.bpf.o
 	$(Q){ echo '/* NOLINTBEGIN */' && $(BPFTOOL) gen skeleton $< name $(subst -,_,$*) && \
 		echo '/* NOLINTEND */'; } >$@
 
+# What benchmarks measure in the kernel.
+$(B)/selftests/bench/prog/%.bpf.o: selftests/bench/prog/%.bpf.c $(B)/bpf.flags | $$(@D)/
+	$(call say,BPF,$@)
+	$(Q)$(CLANG) $(BPF_CFLAGS) -MMD -MP -c $< -o $@
+	$(Q)$(LLVM_STRIP) -g $@
+
+# It sees the kernel as user space does.
+$(B)/selftests/e2e/%.bpf.o: selftests/e2e/%.bpf.c $(B)/bpf.flags | $$(@D)/
+	$(call say,BPF,$@)
+	$(Q)$(CLANG) -g -O2 -target bpf -Wall -I/usr/include/$$($(CC) -print-multiarch) -MMD -MP \
+		-c $< -o $@
+
+$(B)/selftests/%.skel.h: $(B)/selftests/%.bpf.o
+	$(call say,SKEL,$@)
+	$(Q)$(BPFTOOL) gen skeleton $< name $(*F)_bpf >$@
+
+$(B)/obj/selftests/bench/lookup.o: $(B)/selftests/bench/prog/lookup.skel.h
+$(B)/obj/selftests/bench/lookup.o: TEST_CPPFLAGS += -I$(B)/selftests/bench/prog
+$(B)/obj/selftests/bench/churn.o: $(B)/selftests/e2e/open_counter.skel.h
+$(B)/obj/selftests/bench/churn.o: TEST_CPPFLAGS += -I$(B)/selftests/e2e
+
 # ---- user space ------------------------------------------------------------------------------
 
 # These include skeletons, or headers that do. The others need not wait for them; which one an
@@ -334,3 +356,4 @@ $(NOFP:%=$(B)/selftests/workloads/%): selftests/workloads/nofp$$(if $$(filter cc
 -include $(BPF_OBJ:.o=.d) $(USER_OBJ:.o=.d) $(ASAN_OBJ:.o=.d) $(MAIN_OBJ:.o=.d)
 -include $(UNIT_OBJ:.o=.d) $(UNIT_ASAN_OBJ:.o=.d) $(BPFTEST_OBJ:.o=.d) $(WORKLOADS:$(B)/%=$(B)/obj/%.d)
 -include $(TOOL_SRC:%.c=$(B)/obj/%.d) $(BENCH_OBJ:.o=.d) $(FUZZ_OBJ:.o=.d)
+-include $(BENCH_PROG_SRC:%.c=$(B)/%.d) $(B)/selftests/e2e/open_counter.bpf.d

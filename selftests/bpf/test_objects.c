@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* What is true of the objects as they were compiled, without loading them. */
+#include "fixture_elf.h"
 #include "insn_scan.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
 
 #include <glob.h>
+#include <limits.h>
+#include <stdlib.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -168,18 +171,102 @@ Test(objects, scanner_takes_any_callback_when_it_cannot_tell)
 	cr_expect(eq(sz, SCAN(insns, 0, 6).bad_cnt, 1));
 }
 
-/* ---- ours ----------------------------------------------------------------------------------- */
-
-/* build/kern/… beside build/selftests/bpf, which we are. */
-static void find_objects(glob_t *g)
+Test(objects, scanner_says_which_callbacks_it_cannot_find)
 {
-	char pattern[4200], *slash;
-	ssize_t n = readlink("/proc/self/exe", pattern, 4096);
+	struct bpf_insn insns[] = {
+		MOV_X(3, 1),
+		HELPER(FIND_VMA),
+		EXIT,
+	};
+
+	cr_expect(eq(sz, SCAN(insns, 0).unknown_cnt, 1));
+}
+
+Test(objects, scanner_takes_any_callback_where_branches_meet)
+{
+	struct bpf_insn insns[] = {
+		/* 0: to 10, or to 9 */
+		ADDRESS(3, 9),
+		{.code = BPF_JMP | BPF_JEQ | BPF_K, .dst_reg = 1, .off = 2},
+		ADDRESS(3, 5),
+		MOV_K(4, 0),
+		HELPER(FIND_VMA),
+		MOV_K(0, 0),
+		EXIT,
+		EXIT, /* 9 */
+		HELPER(FIND_VMA),
+		EXIT, /* 10 */
+	};
+
+	cr_expect(eq(sz, SCAN(insns, 0, 9, 10).bad_cnt, 1));
+}
+
+/* ---- the scanner and clang ------------------------------------------------------------------ */
+
+/* The folder that holds build/. */
+static const char *top_folder(void)
+{
+	static char path[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
 
 	cr_assert(gt(int, (int)n, 0));
-	pattern[n] = '\0';
-	slash = strrchr(pattern, '/');
-	snprintf(slash, 64, "/../kern/*.bpf.o");
+	path[n] = '\0';
+	for (int i = 0; i < 3; i++)
+		*strrchr(path, '/') = '\0';
+	return path;
+}
+
+/* nested_find.bpf.c, compiled for one of its ways, as ours are; nothing loads it. */
+static struct insn_scan scan_nested(const char *way)
+{
+	struct fixture x;
+	struct insn_text t;
+	struct insn_scan s;
+
+	fixture_new(&x);
+	fixture_run(&x,
+		    "clang -g -O2 -target bpf -mcpu=v3 -DWAY=%s -I'%s/vmlinux/x86' "
+		    "-c '%s/selftests/bpf/prog/nested_find.bpf.c' -o o && llvm-strip -g o",
+		    way, top_folder(), top_folder());
+	cr_assert(zero(int, insn_text_read(fixture_path(&x, "o"), &t)));
+	insn_scan(&t, &s);
+	insn_text_free(&t);
+	fixture_remove(&x);
+	cr_expect(ge(sz, s.callback_cnt, 1), "%s", way);
+	cr_expect(zero(sz, s.unknown_cnt), "%s", way);
+	return s;
+}
+
+Test(objects, scanner_accepts_a_question_beside_a_plain_stack)
+{
+	struct insn_scan s = scan_nested("ALLOWED");
+
+	cr_expect(zero(sz, s.bad_cnt), "%s", s.text);
+	cr_expect(zero(sz, s.mixed_cnt));
+}
+
+Test(objects, scanner_finds_what_clang_makes_of_nested_questions)
+{
+	cr_expect(ge(sz, scan_nested("ASK_AGAIN").bad_cnt, 1));
+	cr_expect(ge(sz, scan_nested("ASK_IN_LOOP").bad_cnt, 1));
+	cr_expect(ge(sz, scan_nested("BUILD_IDS").bad_cnt, 1));
+}
+
+Test(objects, scanner_finds_build_ids_in_a_program_that_asks)
+{
+	struct insn_scan s = scan_nested("BUILD_IDS_TOO");
+
+	cr_expect(zero(sz, s.bad_cnt), "%s", s.text);
+	cr_expect(ge(sz, s.mixed_cnt, 1));
+}
+
+/* ---- ours ----------------------------------------------------------------------------------- */
+
+static void find_objects(glob_t *g)
+{
+	char pattern[PATH_MAX + 32];
+
+	snprintf(pattern, sizeof(pattern), "%s/build/kern/*.bpf.o", top_folder());
 	cr_assert(zero(int, glob(pattern, 0, NULL, g)), "%s", pattern);
 }
 
@@ -190,14 +277,15 @@ Test(objects, no_callback_of_find_vma_asks_again)
 
 	find_objects(&g);
 	for (size_t i = 0; i < g.gl_pathc; i++) {
+		const char *path = g.gl_pathv[i];
 		struct insn_text t;
 		struct insn_scan s;
 
-		cr_assert(zero(int, insn_text_read(g.gl_pathv[i], &t)), "%s", g.gl_pathv[i]);
+		cr_assert(zero(int, insn_text_read(path, &t)), "%s", path);
 		insn_scan(&t, &s);
-		cr_expect(zero(sz, s.bad_cnt), "%s: %s", g.gl_pathv[i], s.text);
-		/* each call has a callback that the scanner has found */
-		cr_expect(eq(int, s.find_cnt > 0, s.callback_cnt > 0), "%s", g.gl_pathv[i]);
+		cr_expect(zero(sz, s.bad_cnt), "%s: %s", path, s.text);
+		cr_expect(zero(sz, s.mixed_cnt), "%s takes stacks with build ids", path);
+		cr_expect(zero(sz, s.unknown_cnt), "%s: no callback found", path);
 		finds += s.find_cnt;
 		callbacks += s.callback_cnt;
 		insn_text_free(&t);
@@ -206,4 +294,30 @@ Test(objects, no_callback_of_find_vma_asks_again)
 	cr_expect(ge(sz, finds, 3));
 	cr_expect(ge(sz, callbacks, 3));
 	globfree(&g);
+}
+
+/* What is loaded is what was scanned: the skeletons embed the objects byte for byte. */
+Test(objects, vmaprof_holds_exactly_the_objects_that_were_scanned)
+{
+	char path[PATH_MAX + 32];
+	size_t whole_bytes, bytes, embedded = 0;
+	unsigned char *whole;
+	glob_t g;
+
+	snprintf(path, sizeof(path), "%s/build/vmaprof", top_folder());
+	whole = fixture_read(path, &whole_bytes);
+	find_objects(&g);
+	for (size_t i = 0; i < g.gl_pathc; i++) {
+		unsigned char *object = fixture_read(g.gl_pathv[i], &bytes);
+
+		cr_expect(memmem(whole, whole_bytes, object, bytes) != NULL, "%s", g.gl_pathv[i]);
+		free(object);
+	}
+	/* a relocatable ELF file of BPF: 64 bits, little endian, type 1, machine 247 */
+	for (size_t at = 0; at + 20 <= whole_bytes; at++)
+		embedded += !memcmp(whole + at, "\177ELF\2\1\1", 7) &&
+			    !memcmp(whole + at + 16, "\1\0\367\0", 4);
+	cr_expect(eq(sz, embedded, g.gl_pathc));
+	globfree(&g);
+	free(whole);
 }

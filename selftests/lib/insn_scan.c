@@ -95,23 +95,51 @@ static long definition(const struct insn_text *t, size_t i, int reg)
 
 /* ---- callbacks and what they reach ---------------------------------------------------------- */
 
-static void mark_all_addresses(const struct insn_text *t, size_t f, bool *marked)
+/* Whether there are any. */
+static bool mark_all_addresses(const struct insn_text *t, size_t f, bool *marked)
 {
+	bool any = false;
+
 	for (size_t i = t->start[f]; i < end_of(t, f); i++) {
-		if (is_func_address(&t->insn[i]))
-			marked[function_of(t, target_of(t, i))] = true;
+		if (!is_func_address(&t->insn[i]))
+			continue;
+		marked[function_of(t, target_of(t, i))] = true;
+		any = true;
 	}
+	return any;
 }
 
-/* Of the call at i; all whose address the function takes, if it cannot be told. */
-static void mark_callbacks(const struct insn_text *t, size_t i, bool *marked)
+static bool is_jump(const struct bpf_insn *i)
+{
+	int op = BPF_OP(i->code);
+
+	return (BPF_CLASS(i->code) == BPF_JMP || BPF_CLASS(i->code) == BPF_JMP32) &&
+	       op != BPF_CALL && op != BPF_EXIT;
+}
+
+/* Whether what runs at `to` came from `from` for certain: nothing jumps in between. */
+static bool is_straight(const struct insn_text *t, size_t from, size_t to)
+{
+	size_t f = function_of(t, to);
+
+	for (size_t i = t->start[f]; i < end_of(t, f); i++) {
+		size_t at = (size_t)((long)i + t->insn[i].off + 1);
+
+		if (is_jump(&t->insn[i]) && at > from && at <= to)
+			return false;
+	}
+	return true;
+}
+
+/* Of the call at i; all whose address the function takes, if it cannot be told. False: none. */
+static bool mark_callbacks(const struct insn_text *t, size_t i, bool *marked)
 {
 	long def = definition(t, i, BPF_REG_3);
 
-	if (def >= 0 && is_func_address(&t->insn[def]))
-		marked[function_of(t, target_of(t, (size_t)def))] = true;
-	else
-		mark_all_addresses(t, function_of(t, i), marked);
+	if (def < 0 || !is_func_address(&t->insn[def]) || !is_straight(t, (size_t)def, i))
+		return mark_all_addresses(t, function_of(t, i), marked);
+	marked[function_of(t, target_of(t, (size_t)def))] = true;
+	return true;
 }
 
 static void mark_reachable(const struct insn_text *t, bool *marked)
@@ -149,12 +177,10 @@ static bool may_take_build_ids(const struct insn_text *t, size_t i, int flags_re
 	return insn->imm & BPF_F_USER_BUILD_ID;
 }
 
-static const char *forbidden(const struct insn_text *t, size_t i)
+static const char *build_id_stack(const struct insn_text *t, size_t i)
 {
 	const struct bpf_insn *insn = &t->insn[i];
 
-	if (is_helper_call(insn, HELPER_FIND_VMA))
-		return "bpf_find_vma";
 	if (is_helper_call(insn, HELPER_GET_STACK) && may_take_build_ids(t, i, BPF_REG_4))
 		return "bpf_get_stack with build ids";
 	if (is_helper_call(insn, HELPER_GET_TASK_STACK) && may_take_build_ids(t, i, BPF_REG_4))
@@ -164,18 +190,18 @@ static const char *forbidden(const struct insn_text *t, size_t i)
 	return NULL;
 }
 
-void insn_scan(const struct insn_text *t, struct insn_scan *out)
+static const char *forbidden(const struct insn_text *t, size_t i)
 {
-	bool *marked = calloc(t->start_cnt + 1, sizeof(*marked));
+	return is_helper_call(&t->insn[i], HELPER_FIND_VMA) ? "bpf_find_vma" : build_id_stack(t, i);
+}
 
-	if (!marked)
-		abort();
-	*out = (struct insn_scan){0};
+static void scan_callbacks(const struct insn_text *t, bool *marked, struct insn_scan *out)
+{
 	for (size_t i = 0; i < t->cnt; i++) {
 		if (!is_helper_call(&t->insn[i], HELPER_FIND_VMA))
 			continue;
 		out->find_cnt++;
-		mark_callbacks(t, i, marked);
+		out->unknown_cnt += !mark_callbacks(t, i, marked);
 	}
 	for (size_t f = 0; f < t->start_cnt; f++)
 		out->callback_cnt += marked[f];
@@ -187,6 +213,38 @@ void insn_scan(const struct insn_text *t, struct insn_scan *out)
 			snprintf(out->text, sizeof(out->text),
 				 "instruction %zu, in a callback of bpf_find_vma: %s", i, what);
 	}
+}
+
+/*
+ * Everything that function f reaches, whatever it is: a program, or a part of one. The two share
+ * what releases the lock in an interrupt, so neither works after the other.
+ */
+static bool is_mixed(const struct insn_text *t, size_t f, bool *marked)
+{
+	bool asks = false, stacks = false;
+
+	memset(marked, 0, t->start_cnt * sizeof(*marked));
+	marked[f] = true;
+	mark_reachable(t, marked);
+	for (size_t i = 0; i < t->cnt; i++) {
+		if (!marked[function_of(t, i)])
+			continue;
+		asks = asks || is_helper_call(&t->insn[i], HELPER_FIND_VMA);
+		stacks = stacks || build_id_stack(t, i);
+	}
+	return asks && stacks;
+}
+
+void insn_scan(const struct insn_text *t, struct insn_scan *out)
+{
+	bool *marked = calloc(t->start_cnt + 1, sizeof(*marked));
+
+	if (!marked)
+		abort();
+	*out = (struct insn_scan){0};
+	scan_callbacks(t, marked, out);
+	for (size_t f = 0; f < t->start_cnt; f++)
+		out->mixed_cnt += is_mixed(t, f, marked);
 	free(marked);
 }
 

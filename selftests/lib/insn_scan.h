@@ -23,7 +23,9 @@ struct insn_text {
 struct insn_scan {
 	size_t find_cnt;     /* calls of bpf_find_vma */
 	size_t callback_cnt; /* distinct callbacks that they are given */
-	size_t bad_cnt;	     /* forbidden calls reachable from those */
+	size_t unknown_cnt;  /* calls for which no callback was found: nothing is proved then */
+	size_t bad_cnt;	     /* forbidden calls reachable from callbacks */
+	size_t mixed_cnt;    /* programs that ask and take build-id stacks, wherever */
 	char text[256];	     /* the first of them */
 };
 
