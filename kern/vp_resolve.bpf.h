@@ -122,7 +122,7 @@ static __always_inline bool vp_hit_far(struct vp_unwind *u, __u64 at, __u32 *seq
 		return false;
 	vp_remember_hit(u->buf, &far->xmap);
 	*seq = far->seq;
-	return true;
+	return vp_is_hit(u->buf, at);
 }
 
 /* Is `at` in a mapping that is known? Then it is the hit; *stale: that may have changed since. */
@@ -134,7 +134,8 @@ static __always_inline bool vp_hit_table(struct vp_unwind *u, __u64 at, bool *st
 	if (!u->proc)
 		return false;
 	version = *(volatile __u32 *)&u->proc->version;
-	if (!vp_hit_near(u, at, &seq) && !vp_hit_far(u, at, &seq))
+	/* By its page first: that takes as long as a fifth of the slots. */
+	if (!vp_hit_far(u, at, &seq) && !vp_hit_near(u, at, &seq))
 		return false;
 	*stale = seq != b->now_seq;
 	/* What was copied while another CPU was writing it does not count. */

@@ -340,6 +340,8 @@ static __always_inline bool vp_xmap_is_known(struct vp_proc *proc, const struct 
 		if (!vp_xmap_equal(&proc->xmap[slot], x))
 			return false;
 		proc->seq[slot] = seq;
+		if (proc->has_far)
+			vp_far_put(vp_far_owner(proc), at >> PAGE_SHIFT, x, seq);
 		return true;
 	}
 	if (!proc->has_far || !vp_far_is_known(vp_far_owner(proc), x))
@@ -398,7 +400,6 @@ static __always_inline void vp_xmap_publish(struct vp_proc *proc, const struct v
 					    __u64 at, __u32 seq)
 {
 	__u32 slot = VP_XMAPS_PER_PROC;
-	__u64 owner;
 
 	if (!vp_xmap_is_far(new))
 		slot = vp_xmap_room(proc, new);
@@ -406,11 +407,12 @@ static __always_inline void vp_xmap_publish(struct vp_proc *proc, const struct v
 	if (slot >= VP_XMAPS_PER_PROC) {
 		if (!vp_xmap_is_far(new))
 			vp_count(VP_CNT_XMAP_FULL);
-		owner = vp_far_owner(proc);
 		proc->has_far = 1;
-		vp_far_put(owner, vp_far_known_key(new), new, seq);
-		vp_far_put(owner, at >> PAGE_SHIFT, new, seq);
+		vp_far_put(vp_far_owner(proc), vp_far_known_key(new), new, seq);
 	}
+	/* The page may be there as another mapping's. */
+	if (proc->has_far)
+		vp_far_put(vp_far_owner(proc), at >> PAGE_SHIFT, new, seq);
 	proc->generation++;
 	vp_proc_unlock(proc);
 }

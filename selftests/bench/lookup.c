@@ -23,7 +23,7 @@ enum way {
 	NOTHING,
 	TABLE,
 	PRODUCT,
-	FAR_FIRST,
+	SLOTS_FIRST,
 	LINEAR,
 	BINARY,
 	TRIE,
@@ -40,7 +40,7 @@ static const struct {
 	[NOTHING] = {"by_nothing", "nothing", "the loop itself"},
 	[TABLE] = {"by_table", "table", "the table of a process, once a sample"},
 	[PRODUCT] = {"by_product", "product", "the product's table"},
-	[FAR_FIRST] = {"by_far_first", "far_first", "… its shared cache asked before its slots"},
+	[SLOTS_FIRST] = {"by_slots_first", "slots_first", "… its slots asked before the shared cache"},
 	[LINEAR] = {"by_linear", "linear", "linear scan, newest first"},
 	[BINARY] = {"by_binary", "binary", "binary search in a sorted array"},
 	[TRIE] = {"by_trie", "trie", "LPM trie of (tgid, address)"},
@@ -285,7 +285,7 @@ static bool is_right(const struct state *s, enum way w)
 {
 	uint64_t expected = expected_sum(s, w), sum = s->skel->bss->sum;
 
-	return sum == expected || ((w == PRODUCT || w == FAR_FIRST) && sum < expected &&
+	return sum == expected || ((w == PRODUCT || w == SLOTS_FIRST) && sum < expected &&
 				   (double)sum > 0.99 * (double)expected);
 }
 

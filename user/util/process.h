@@ -6,7 +6,7 @@
 /*
  * Opens /dev/null where standard input, output or error is closed, so that no file of ours
  * gets their numbers; lets a write past a file size limit fail instead of killing; raises
- * the limit of descriptors as far as it goes.
+ * the limit of descriptors as far as it goes; has malloc give back what it does not need.
  */
 void vp_process_setup(void);
 

@@ -74,17 +74,17 @@ static __always_inline __u64 far(struct run *r, __u64 pc)
 
 static __always_inline __u64 product(struct run *r, __u64 pc)
 {
-	__u64 start = near(r, pc);
-
-	return start ? start : far(r, pc);
-}
-
-/* The other way round. */
-static __always_inline __u64 far_first(struct run *r, __u64 pc)
-{
 	__u64 start = far(r, pc);
 
 	return start ? start : near(r, pc);
+}
+
+/* The other way round. */
+static __always_inline __u64 slots_first(struct run *r, __u64 pc)
+{
+	__u64 start = near(r, pc);
+
+	return start ? start : far(r, pc);
 }
 
 static long enter_slot(__u32 i, void *data)
@@ -308,7 +308,7 @@ static __always_inline int look_up_all(long (*step)(__u32 i, void *data))
 
 PROGRAM(nothing)
 PROGRAM(product)
-PROGRAM(far_first)
+PROGRAM(slots_first)
 PROGRAM(linear)
 PROGRAM(binary)
 PROGRAM(trie)
