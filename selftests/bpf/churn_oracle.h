@@ -40,7 +40,7 @@ struct churn_moment {
 
 /* All that an address may have been. */
 struct churn_maybe {
-	uint32_t cnt; /* 0: the churner knows nothing of it */
+	uint32_t cnt; /* 0: the churner knows nothing of it; _MAX: there may be more */
 	struct {
 		uint16_t state; /* CHURN_NONE, _FILE, _ANON */
 		uint32_t file;

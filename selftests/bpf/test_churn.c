@@ -192,23 +192,32 @@ static void note_wrong(const struct record_log *l, const struct stack *s, uint32
 		 churn_file(l, f->file_id), (uint64_t)f->offset, f->flags, wanted, log);
 }
 
-/* What userspace would make of it: the last record of that life that holds the address. */
+/*
+ * What userspace can make of it without guessing: all records of that life that hold the address
+ * say the same.
+ */
 static void stitch(const struct record_log *l, const struct stack *s, const struct vp_frame *f,
 		   const struct churn_maybe *maybe)
 {
+	const struct vp_rec_mmap2 *last = NULL;
 	uint64_t at = log_frame_at(f);
 
-	for (size_t i = l->cnt; i-- > t.first;) {
+	for (size_t i = t.first; i < l->cnt; i++) {
 		const struct vp_rec_mmap2 *m = &l->item[i].mmap2;
 
 		if (m->hdr.kind != VP_REC_MMAP2 || memcmp(&m->proc, s->proc, sizeof(m->proc)) ||
 		    at < m->perf.addr || at >= m->perf.addr + m->perf.len)
 			continue;
-		t.stitched++;
-		t.stitched_wrong += !agrees(l, f, m->verdict, maybe, m->file_id,
-					    f->pc - m->perf.addr + m->perf.pgoff);
-		return;
+		if (last && (last->file_id != m->file_id || last->verdict != m->verdict ||
+			     last->perf.addr - last->perf.pgoff != m->perf.addr - m->perf.pgoff))
+			return;
+		last = m;
 	}
+	if (!last)
+		return;
+	t.stitched++;
+	t.stitched_wrong += !agrees(l, f, last->verdict, maybe, last->file_id,
+				    f->pc - last->perf.addr + last->perf.pgoff);
 }
 
 static void check_stack(const struct record_log *l, const struct stack *s)
@@ -223,12 +232,12 @@ static void check_stack(const struct record_log *l, const struct stack *s)
 		struct churn_maybe maybe;
 
 		churn_oracle_look(&t.log, s->mm, log_frame_at(f), &s->when, &maybe);
-		if (!maybe.cnt)
+		if (!maybe.cnt || maybe.cnt == CHURN_MAYBE_MAX)
 			continue;
 		t.frames++;
 		places += last_page != f->pc / CHURN_PAGE;
 		last_page = f->pc / CHURN_PAGE;
-		if (execs && maybe.cnt < CHURN_MAYBE_MAX)
+		if (execs)
 			maybe.is[maybe.cnt++].state = CHURN_NONE;
 		if (f->verdict == VP_VERDICT_BUSY) {
 			t.busy++;

@@ -198,15 +198,23 @@ static void end_pages(struct churn_entry *e, bool ok, int section, int p, int n,
 		memcpy(&pages[section][p], to, (size_t)n * sizeof(*to));
 }
 
-/* This process's memory, made in between before_ns and now. */
-static void bind_memory(const struct worker *w, uint16_t op, uint64_t before_ns, uint32_t other_mm)
+/* This process's memory is known from before_ns on. */
+static void bind_memory(const struct worker *w, uint16_t op, uint64_t before_ns)
 {
 	struct churn_entry *e = begin(w, op, 1);
 
 	e->before_ns = before_ns;
-	e->other_mm = other_mm;
 	e->state = CHURN_BIND;
 	end(e, 1, true);
+}
+
+/* After a fork, in both: the one that gets here first was nearer to the moment. */
+static void end_fork(struct churn_entry *e)
+{
+	uint64_t none = 0;
+
+	__atomic_compare_exchange_n(&e->after_ns, &none, now(), false, __ATOMIC_RELEASE,
+				    __ATOMIC_RELAXED);
 }
 
 /* ---- operations on pages --------------------------------------------------------------------- */
@@ -513,10 +521,9 @@ static _Noreturn void leave(struct worker *w)
 	_exit(0);
 }
 
-static _Noreturn void be_forked(struct worker *w, uint64_t before_ns)
+static _Noreturn void be_forked(struct worker *w, struct churn_entry *e)
 {
-	uint32_t parent_mm = mm;
-
+	end_fork(e);
 	wl_die_with_parent();
 	w->tgid = getpid();
 	w->tid = w->tgid;
@@ -524,8 +531,12 @@ static _Noreturn void be_forked(struct worker *w, uint64_t before_ns)
 	w->children = 0;
 	w->ops = 40;
 	vm_child = 0;
+	e->other_mm = mm;
 	mm = __atomic_add_fetch(&lg->mm, 1, __ATOMIC_RELAXED);
-	bind_memory(w, CHURN_OP_FORK, before_ns, parent_mm);
+	e->mm = mm;
+	e->tgid = (uint32_t)w->tgid;
+	e->tid = (uint32_t)w->tid;
+	__atomic_store_n(&e->state, CHURN_BIND, __ATOMIC_RELEASE);
 	drop(w->section);
 	churn(w);
 	leave(w);
@@ -533,13 +544,14 @@ static _Noreturn void be_forked(struct worker *w, uint64_t before_ns)
 
 static void op_fork(struct worker *w)
 {
-	uint64_t before_ns = now();
+	struct churn_entry *e = begin(w, CHURN_OP_FORK, 1);
 	pid_t pid = fork();
 
 	if (pid < 0)
 		wl_die("fork");
 	if (!pid)
-		be_forked(w, before_ns);
+		be_forked(w, e);
+	end_fork(e);
 	w->children++;
 }
 
@@ -581,7 +593,7 @@ static _Noreturn void be_vforked(struct worker *w, uint64_t before_ns)
 	child.tgid = getpid();
 	child.tid = child.tgid;
 	child.is_main = false;
-	bind_memory(&child, CHURN_OP_VFORK, before_ns, 0);
+	bind_memory(&child, CHURN_OP_VFORK, before_ns);
 	do_page_op(&child);
 	drop(w->section);
 	run_chain(&child);
@@ -621,7 +633,7 @@ static int be_cloned(void *arg)
 	w->tgid = getpid();
 	w->tid = w->tgid;
 	wl_die_with_parent();
-	bind_memory(w, CHURN_OP_CLONE_VM, w->rng, 0);
+	bind_memory(w, CHURN_OP_CLONE_VM, w->rng);
 	w->rng ^= 0x9e3779b97f4a7c15;
 	while (w->ops-- > 0 && !is_over()) {
 		take(w->section);
@@ -643,7 +655,7 @@ static void op_clone_vm(struct worker *w)
 	/* it shares the thread-local storage, too: nothing but operations on pages, and no links */
 	*child = (struct worker){.rng = now(),
 				 .section = CHURN_SECTIONS - 1,
-				 .ops = 60,
+				 .ops = 30,
 				 .depth = w->depth + 1,
 				 .links = LINKS_DEEP};
 	lock[child->section] = 0;
@@ -681,7 +693,7 @@ static void op_thread(struct worker *w)
 	busy[section] = 1;
 	workers[section] = (struct worker){.rng = w->rng ^ 0x9e3779b97f4a7c15,
 					   .section = section,
-					   .ops = 150,
+					   .ops = 60,
 					   .depth = w->depth + 1,
 					   .tgid = w->tgid};
 	start_thread(be_thread, &workers[section]);
@@ -767,7 +779,7 @@ static void do_op(struct worker *w)
 	else
 		do_process_op(w);
 	drop(w->section);
-	if (!pick(w, 4))
+	if (!pick(w, 8))
 		replace_elsewhere(w);
 	if (w->children)
 		reap(w, WNOHANG);
@@ -946,7 +958,7 @@ int main(int argc, char **argv)
 	}
 	busy[0] = 1;
 	mm = __atomic_add_fetch(&lg->mm, 1, __ATOMIC_RELAXED);
-	bind_memory(w, CHURN_OP_START, start_ns, 0);
+	bind_memory(w, CHURN_OP_START, start_ns);
 	churn_images(w);
 	return 0;
 }
