@@ -375,16 +375,18 @@ static void be_brief(char *base, size_t n)
 	_exit(0);
 }
 
-#define AT_ONCE 4
+#define AT_ONCE 8
+#define FORK_MS 8000 /* where others want the CPUs, fewer have to do */
 
 static void have_many_children(void *arg)
 {
 	size_t cnt = *(const size_t *)arg;
+	uint64_t end_ms = now_ms() + FORK_MS;
 	char *base = map_pages();
 
 	target_tell((uint64_t)base);
 	target_await();
-	for (size_t n = 0; n < cnt; n++) {
+	for (size_t n = 0; n < cnt && (n < 300 || now_ms() < end_ms); n++) {
 		pid_t pid = fork();
 
 		target_check(pid >= 0);
@@ -404,7 +406,7 @@ static void tables_end_with_their_processes(void)
 	struct target t;
 	uint64_t base;
 
-	layout = (struct layout){.cnt = 60, .file_pages = 64, .every = 1, .spins = 4000};
+	layout = (struct layout){.cnt = 60, .file_pages = 64, .every = 1, .spins = 500};
 	recorder_open(&r, VP_FILTER_TGID, 0);
 	target_start(&t, have_many_children, &cnt);
 	base = target_hear(&t);
