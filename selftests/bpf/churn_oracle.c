@@ -251,7 +251,27 @@ static void say_entry(char **text, size_t *size, const struct churn_entry *e, ui
 		say(text, size, " µs …");
 }
 
-#define AROUND_NS 50000000
+#define AROUND_NS 5000000 /* and the last one before that */
+
+/* The entries from the last that had ended well before the moment to a while after it. */
+static void say_list(char **text, size_t *size, const struct churn_oracle *o,
+		     const struct churn_list *l, uint64_t addr, const struct churn_moment *when)
+{
+	uint32_t i = l->cnt;
+
+	while (i > 0) {
+		const struct churn_entry *e = &o->log->entry[o->order[l->first + --i]];
+
+		if (addr >= e->start && addr < e->end && e->before_ns + AROUND_NS < when->lo_ns)
+			break;
+	}
+	for (; i < l->cnt; i++) {
+		const struct churn_entry *e = &o->log->entry[o->order[l->first + i]];
+
+		if (addr >= e->start && addr < e->end && e->before_ns < when->hi_ns + AROUND_NS)
+			say_entry(text, size, e, when->own_ns);
+	}
+}
 
 void churn_oracle_tell(const struct churn_oracle *o, uint32_t mm, uint64_t addr,
 		       const struct churn_moment *when, char *text, size_t size)
@@ -260,16 +280,6 @@ void churn_oracle_tell(const struct churn_oracle *o, uint32_t mm, uint64_t addr,
 	say(&text, &size, "the log of mm %u, copied from %u at %.1f … %.1f µs:", mm,
 	    o->mm[mm].other_mm, us(o->mm[mm].before_ns, when->own_ns),
 	    us(o->mm[mm].after_ns, when->own_ns));
-	for (; mm && mm < o->mm_cnt; mm = o->mm[mm].other_mm) {
-		const struct churn_list *l = &o->list[list_of(mm, addr)];
-
-		for (uint32_t i = 0; i < l->cnt; i++) {
-			const struct churn_entry *e = &o->log->entry[o->order[l->first + i]];
-
-			if (addr >= e->start && addr < e->end &&
-			    e->before_ns + AROUND_NS > when->lo_ns &&
-			    e->before_ns < when->hi_ns + AROUND_NS)
-				say_entry(&text, &size, e, when->own_ns);
-		}
-	}
+	for (; mm && mm < o->mm_cnt; mm = o->mm[mm].other_mm)
+		say_list(&text, &size, o, &o->list[list_of(mm, addr)], addr, when);
 }

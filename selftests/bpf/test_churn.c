@@ -345,12 +345,12 @@ static void run_churner(void *arg)
 	execl(c->path, "churner", log_path, seed_dir, c->seed, CHURN_MS, (char *)NULL);
 }
 
-/* Whether all that was sampled is in the log. */
+/* Whether all that was sampled is in the log. User stacks that were lost are not told apart. */
 static bool has_read_all(void *arg)
 {
 	struct recorder *rec = arg;
 
-	if (vp_session_is_deferred(rec->s))
+	if (vp_session_is_deferred(rec->s) && !recorder_counter(rec, VP_CNT_LOST_USER_STACK))
 		return recorder_has_read_all(rec);
 	return record_log_samples(&rec->raw) >= recorder_counter(rec, VP_CNT_SAMPLES);
 }
@@ -419,19 +419,24 @@ static void say_tally(void)
 		recorder_counter(&r, VP_CNT_FIND_BUSY));
 }
 
-static void each_frame_is_what_was_mapped(enum vp_unwind_mode mode, uint32_t call_graph)
+static void start(enum vp_unwind_mode mode, uint32_t call_graph, uint64_t ring_bytes)
 {
-	static const char *const seeds[] = {"11", "23", "47"};
-	const char *more = getenv("VP_CHURN_SEED");
-
 	r.mode = mode;
 	r.call_graph = call_graph;
 	r.freq_hz = CHURN_HZ;
 	r.keep_raw = true;
 	cr_assert(mkdtemp(dir) != NULL);
-	recorder_open(&r, VP_FILTER_TGID, 0);
+	recorder_open(&r, VP_FILTER_TGID, ring_bytes);
 	recorder_walk(&r, getpid());
 	recorder_attach(&r);
+}
+
+static void each_frame_is_what_was_mapped(enum vp_unwind_mode mode, uint32_t call_graph)
+{
+	static const char *const seeds[] = {"11", "23", "47"};
+	const char *more = getenv("VP_CHURN_SEED");
+
+	start(mode, call_graph, 0);
 	for (size_t i = 0; i < sizeof(seeds) / sizeof(seeds[0]); i++)
 		churn_with(seeds[i]);
 	if (more)
@@ -448,6 +453,26 @@ static void each_frame_is_what_was_mapped(enum vp_unwind_mode mode, uint32_t cal
 	cr_expect(ge(sz, t.several, 500));
 	cr_expect(zero(u64, recorder_counter(&r, VP_CNT_LOST_SAMPLE)));
 	expect_all_announced(&r, 5000);
+}
+
+/* What is lost is counted, and what comes all the same is as right as ever. */
+static void a_ring_that_is_full_makes_no_frame_wrong(enum vp_unwind_mode mode)
+{
+	char text[512];
+	size_t frames, bad;
+
+	start(mode, VP_CALL_GRAPH_FP, 8192);
+	churn_with("5");
+	recorder_stop(&r);
+	say_tally();
+	cr_expect(zero(sz, t.wrong), "%s", t.text);
+	cr_expect(gt(u64, recorder_counter(&r, VP_CNT_LOST_SAMPLE), 0));
+	cr_expect(gt(u64, recorder_counter(&r, VP_CNT_LOST_MMAP2), 0));
+	cr_expect(eq(u64, record_log_count(&r.log, VP_REC_SAMPLE),
+		     recorder_counter(&r, VP_CNT_SAMPLES)));
+	bad = record_log_unannounced(&r.log, text, sizeof(text), &frames);
+	cr_expect(zero(sz, bad), "of %zu: %s", frames, text);
+	cr_expect(ge(sz, frames, 100));
 }
 
 Test(churn, each_frame_is_what_was_mapped_inline)
@@ -472,4 +497,16 @@ Test(churn, each_frame_is_what_was_mapped_deferred_by_rows)
 	if (!recorder_can_defer())
 		cr_skip_test("this kernel cannot run BPF in a task's context");
 	each_frame_is_what_was_mapped(VP_UNWIND_DEFERRED, VP_CALL_GRAPH_AUTO);
+}
+
+Test(churn, a_ring_that_is_full_makes_no_frame_wrong_inline)
+{
+	a_ring_that_is_full_makes_no_frame_wrong(VP_UNWIND_INLINE);
+}
+
+Test(churn, a_ring_that_is_full_makes_no_frame_wrong_deferred)
+{
+	if (!recorder_can_defer())
+		cr_skip_test("this kernel cannot run BPF in a task's context");
+	a_ring_that_is_full_makes_no_frame_wrong(VP_UNWIND_DEFERRED);
 }
