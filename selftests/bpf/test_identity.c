@@ -194,13 +194,60 @@ static void live_again_and_again(void *arg)
 	}
 }
 
+/* The n-th life of that number, as its fork announced it; 0: there is none. */
+static uint64_t nth_start(uint32_t tgid, size_t n)
+{
+	for (size_t i = 0; i < r.log.cnt; i++) {
+		const struct log_item *it = &r.log.item[i];
+
+		if (it->hdr.kind == VP_REC_FORK && it->fork.child.tgid == tgid && n-- == 0)
+			return it->fork.child.start_ns;
+	}
+	return 0;
+}
+
+struct life {
+	uint32_t tgid;
+	size_t n;
+};
+
+/* Samples of a life in its own code: in the n-th page, whatever the mapping is said to be. */
+static size_t check_life(const struct life *life)
+{
+	uint64_t start_ns = nth_start(life->tgid, life->n);
+	size_t n = 0;
+
+	for (size_t i = 0; i < r.log.cnt && start_ns; i++) {
+		const struct log_item *it = &r.log.item[i];
+
+		if (it->hdr.kind != VP_REC_SAMPLE || it->sample.proc.tgid != life->tgid ||
+		    it->sample.proc.start_ns != start_ns || !it->sample.user_cnt ||
+		    (it->user[0].pc & ~(PAGE - 1)) != CODE_AT)
+			continue;
+		cr_expect(eq(u32, it->user[0].verdict, VP_VERDICT_FILE));
+		cr_expect(eq(u64, it->user[0].offset,
+			     it->user[0].pc - CODE_AT + life->n * PAGE));
+		n++;
+	}
+	return n;
+}
+
+#define LIFE_SAMPLES 20
+
+static bool is_sampled(void *arg)
+{
+	size_t n;
+
+	pthread_mutex_lock(&r.log.lock);
+	n = check_life(arg);
+	pthread_mutex_unlock(&r.log.lock);
+	return n >= LIFE_SAMPLES;
+}
+
 static void a_number_that_is_used_again_is_another_process(void)
 {
-	size_t of[LIVES] = {0};
-	uint64_t start[LIVES] = {0};
-	size_t life = 0, at = 0;
+	struct life life = {0};
 	struct target t;
-	pid_t pid = 0;
 
 	recorder_open(&r, VP_FILTER_TGID, 0);
 	target_start(&t, live_again_and_again, NULL);
@@ -208,36 +255,21 @@ static void a_number_that_is_used_again_is_another_process(void)
 	recorder_add(&r, t.pid, FOLLOW);
 	recorder_start(&r, t.pid);
 	target_say(&t, 0);
-	for (size_t n = 0; n < LIVES; n++) {
-		pid_t now = (pid_t)target_hear(&t);
+	for (; life.n < LIVES; life.n++) {
+		uint32_t tgid = (uint32_t)target_hear(&t);
 
-		if (!now)
+		if (!tgid)
 			cr_skip_test("numbers cannot be chosen here");
-		cr_expect(n == 0 || now == pid);
-		pid = now;
-		recorder_wait(&r, 40);
+		cr_expect(life.n == 0 || tgid == life.tgid);
+		life.tgid = tgid;
+		cr_expect(wait_until(is_sampled, &life, 20000), "life %zu", life.n);
 		target_say(&t, 0);
 	}
 	cr_expect(zero(int, target_wait(&t)));
 	recorder_stop(&r);
-
-	for (size_t i = 0; i < r.log.cnt; i++) {
-		const struct log_item *it = &r.log.item[i];
-
-		if (it->hdr.kind != VP_REC_SAMPLE || it->sample.proc.tgid != (uint32_t)pid ||
-		    !it->sample.user_cnt || (it->user[0].pc & ~(PAGE - 1)) != CODE_AT)
-			continue;
-		if (it->sample.proc.start_ns != start[life] && start[life])
-			life++;
-		cr_assert(lt(sz, life, LIVES));
-		start[life] = it->sample.proc.start_ns;
-		cr_expect(eq(u32, it->user[0].verdict, VP_VERDICT_FILE));
-		cr_expect(eq(u64, it->user[0].offset, it->user[0].pc - CODE_AT + life * PAGE));
-		of[life]++;
-	}
-	for (at = 0; at < LIVES; at++)
-		cr_expect(ge(sz, of[at], 20), "life %zu", at);
-	expect_all_announced(&r, LIVES * 40);
+	for (life.n = 0; life.n < LIVES; life.n++)
+		cr_expect(ge(sz, check_life(&life), LIFE_SAMPLES), "life %zu", life.n);
+	expect_all_announced(&r, LIVES * LIFE_SAMPLES);
 }
 
 /* ---- a process without its leader ------------------------------------------------------------ */
