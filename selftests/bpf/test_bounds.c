@@ -287,8 +287,9 @@ static void run_4_of_200000(void *arg)
 	target_tell((uint64_t)base);
 	target_tell((uint64_t)much + MANY_VMAS / 2 * PAGE);
 	for (;;) {
-		void *list[] = {base + PAGE, base + 2 * PAGE, base + 3 * PAGE,
-				much + MANY_VMAS / 2 * PAGE, (void *)spin_link, NULL};
+		void *list[] = {base + PAGE,	   base + 2 * PAGE,
+				base + 3 * PAGE,   much + MANY_VMAS / 2 * PAGE,
+				(void *)spin_link, NULL};
 
 		((link_fn *)list[0])(list + 1, 2000);
 		NOT_THE_END();

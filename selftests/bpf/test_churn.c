@@ -112,21 +112,21 @@ struct stack {
 static bool as_stack(const struct log_item *it, struct stack *s)
 {
 	if (it->hdr.kind == VP_REC_SAMPLE && it->sample.user_cnt) {
-		*s = (struct stack){it,
-				    &it->sample.proc,
-				    it->user,
-				    it->sample.user_cnt,
-				    0,
-				    {it->hdr.ts_ns, it->hdr.ts_ns + MAKING_NS, it->hdr.ts_ns,
-				     it->sample.tid}};
+		*s = (struct stack){
+			it,
+			&it->sample.proc,
+			it->user,
+			it->sample.user_cnt,
+			0,
+			{it->hdr.ts_ns, it->hdr.ts_ns + MAKING_NS, it->hdr.ts_ns, it->sample.tid}};
 	} else if (it->hdr.kind == VP_REC_USER_STACK) {
-		*s = (struct stack){it,
-				    &it->user_stack.proc,
-				    it->user,
-				    it->user_stack.user_cnt,
-				    0,
-				    {it->user_stack.cookie, it->hdr.ts_ns, it->hdr.ts_ns,
-				     it->user_stack.tid}};
+		*s = (struct stack){
+			it,
+			&it->user_stack.proc,
+			it->user,
+			it->user_stack.user_cnt,
+			0,
+			{it->user_stack.cookie, it->hdr.ts_ns, it->hdr.ts_ns, it->user_stack.tid}};
 	} else {
 		return false;
 	}

@@ -225,8 +225,7 @@ static size_t check_life(const struct life *life)
 		    (it->user[0].pc & ~(PAGE - 1)) != CODE_AT)
 			continue;
 		cr_expect(eq(u32, it->user[0].verdict, VP_VERDICT_FILE));
-		cr_expect(eq(u64, it->user[0].offset,
-			     it->user[0].pc - CODE_AT + life->n * PAGE));
+		cr_expect(eq(u64, it->user[0].offset, it->user[0].pc - CODE_AT + life->n * PAGE));
 		n++;
 	}
 	return n;
