@@ -213,6 +213,22 @@ bool churn_oracle_changed(const struct churn_oracle *o, uint32_t mm, uint64_t st
 	return false;
 }
 
+#define LOCKED_NS 100000 /* a stack is taken from its time on, or until it */
+
+bool churn_oracle_is_locked(const struct churn_oracle *o, uint32_t mm,
+			    const struct churn_moment *when)
+{
+	for (uint32_t i = 0; i < o->entry_cnt; i++) {
+		const struct churn_entry *e = &o->log->entry[i];
+
+		if (e->before_ns && (e->mm == mm || e->other_mm == mm) && !is_own(e, when) &&
+		    e->before_ns <= when->own_ns + LOCKED_NS &&
+		    (!e->after_ns || e->after_ns + LOCKED_NS >= when->own_ns))
+			return true;
+	}
+	return false;
+}
+
 /* ---- messages -------------------------------------------------------------------------------- */
 
 static void say(char **text, size_t *size, const char *fmt, ...)

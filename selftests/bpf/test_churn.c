@@ -52,7 +52,7 @@ static struct tally {
 	size_t first;	/* item of this seed's records */
 	size_t frames;	/* of which the log says something */
 	size_t several; /* stacks with three mappings or more of those */
-	size_t wrong, busy, stitched, stitched_wrong, duplicates;
+	size_t wrong, busy, busy_unlocked, stitched, stitched_wrong, duplicates;
 	char text[8192]; /* the first that is wrong */
 } t;
 
@@ -241,6 +241,7 @@ static void check_stack(const struct record_log *l, const struct stack *s)
 			maybe.is[maybe.cnt++].state = CHURN_NONE;
 		if (f->verdict == VP_VERDICT_BUSY) {
 			t.busy++;
+			t.busy_unlocked += !churn_oracle_is_locked(&t.log, s->mm, &s->when);
 			stitch(l, s, f, &maybe);
 		} else if (!agrees(l, f, f->verdict, &maybe, f->file_id, f->offset)) {
 			note_wrong(l, s, i, &maybe);
@@ -412,11 +413,11 @@ static void say_tally(void)
 {
 	fprintf(stderr,
 		"churn: %zu frames, %zu stacks of several mappings, %zu wrong, %zu busy "
-		"(%zu stitched, %zu of them wrong), %zu duplicates; full %" PRIu64
-		" table busy %" PRIu64 " find busy %" PRIu64 "\n",
-		t.frames, t.several, t.wrong, t.busy, t.stitched, t.stitched_wrong, t.duplicates,
-		recorder_counter(&r, VP_CNT_XMAP_FULL), recorder_counter(&r, VP_CNT_TABLE_BUSY),
-		recorder_counter(&r, VP_CNT_FIND_BUSY));
+		"(%zu while nobody else changed mappings, %zu stitched, %zu of them wrong), %zu "
+		"duplicates; full %" PRIu64 " table busy %" PRIu64 " find busy %" PRIu64 "\n",
+		t.frames, t.several, t.wrong, t.busy, t.busy_unlocked, t.stitched, t.stitched_wrong,
+		t.duplicates, recorder_counter(&r, VP_CNT_XMAP_FULL),
+		recorder_counter(&r, VP_CNT_TABLE_BUSY), recorder_counter(&r, VP_CNT_FIND_BUSY));
 }
 
 static void start(enum vp_unwind_mode mode, uint32_t call_graph, uint64_t ring_bytes)
@@ -444,7 +445,9 @@ static void each_frame_is_what_was_mapped(enum vp_unwind_mode mode, uint32_t cal
 	recorder_stop(&r);
 	say_tally();
 	cr_expect(zero(sz, t.wrong), "%s", t.text);
-	cr_expect(lt(sz, t.busy * 100, t.frames));
+	/* what could not be said is little, but for when the process's own threads keep us from it */
+	cr_expect(lt(sz, t.busy_unlocked * 100, t.frames));
+	cr_expect(lt(sz, t.busy * 10, t.frames));
 	cr_expect(le(u64, t.duplicates,
 		     recorder_counter(&r, VP_CNT_XMAP_FULL) +
 			     recorder_counter(&r, VP_CNT_TABLE_BUSY)),
