@@ -50,7 +50,7 @@ extern const uint8_t short_code[15];
  * NULL.
  */
 typedef void link_fn(void **list, long spins);
-extern const uint8_t link_code[36];
+extern const uint8_t chain_code[36];
 
 /* In a target: an unlinked file with code at the start of each page; its descriptor. */
 int code_file(size_t pages, const uint8_t *code, size_t size);

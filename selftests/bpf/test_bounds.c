@@ -106,7 +106,7 @@ static size_t page_of(size_t runner)
 
 static char *map_pages(void)
 {
-	int fd = code_file(layout.file_pages, link_code, sizeof(link_code));
+	int fd = code_file(layout.file_pages, chain_code, sizeof(chain_code));
 	char *base = mmap(NULL, layout.cnt * PAGE, PROT_NONE,
 			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
@@ -120,7 +120,7 @@ static char *map_pages(void)
 	}
 	for (size_t n = 0; n * layout.every < layout.cnt; n++) {
 		if (is_anon(page_of(n)))
-			memcpy(base + page_of(n) * PAGE, link_code, sizeof(link_code));
+			memcpy(base + page_of(n) * PAGE, chain_code, sizeof(chain_code));
 	}
 	return base;
 }
