@@ -52,7 +52,7 @@ static struct tally {
 	size_t first;	/* item of this seed's records */
 	size_t frames;	/* of which the log says something */
 	size_t several; /* stacks with three mappings or more of those */
-	size_t wrong, busy, busy_unlocked, stitched, stitched_wrong, duplicates;
+	size_t wrong, busy, busy_unlocked, stitched, stitched_wrong, duplicates, inherited;
 	char text[8192]; /* the first that is wrong */
 } t;
 
@@ -282,6 +282,11 @@ static void check_report(const struct report *reports, size_t cnt, const struct 
 		    churn_oracle_changed(&t.log, mm_of(&m->proc), m->perf.addr,
 					 m->perf.addr + m->perf.len, old->hdr.ts_ns, m->hdr.ts_ns))
 			return;
+		/* what a child has of its parent, it may say once more */
+		if (memcmp(&old->proc, &m->proc, sizeof(m->proc))) {
+			t.inherited++;
+			return;
+		}
 		if (!t.duplicates++ && !t.wrong)
 			snprintf(t.text, sizeof(t.text),
 				 "seed %s: %u exec %u: %" PRIx64 "+%" PRIx64 " file %u verdict %u "
