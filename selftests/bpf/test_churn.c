@@ -298,29 +298,43 @@ static void check_report(const struct report *reports, size_t cnt, const struct 
 	}
 }
 
+struct reports {
+	struct report *report;
+	size_t cnt, cap;
+};
+
+static void add_report(struct reports *rs, const struct vp_rec_mmap2 *m,
+		       const struct vp_proc_id *life)
+{
+	if (rs->cnt == rs->cap) {
+		rs->cap = 2 * rs->cap + 1024;
+		rs->report = reallocarray(rs->report, rs->cap, sizeof(*rs->report));
+		cr_assert(rs->report != NULL);
+	}
+	rs->report[rs->cnt++] = (struct report){m, *life};
+}
+
 /* Each mapping is reported once, unless it changed since. */
 static void check_reports(const struct record_log *l)
 {
-	size_t cap = 2 * l->cnt + 1024, cnt = 0;
-	struct report *reports = malloc(cap * sizeof(*reports));
+	struct reports rs = {0};
 
-	cr_assert(reports != NULL);
 	for (size_t i = t.first; i < l->cnt; i++) {
 		const struct log_item *it = &l->item[i];
 
 		if (it->hdr.kind == VP_REC_MMAP2) {
-			check_report(reports, cnt, &it->mmap2);
-			cr_assert(lt(sz, cnt, cap));
-			reports[cnt++] = (struct report){&it->mmap2, it->mmap2.proc};
+			check_report(rs.report, rs.cnt, &it->mmap2);
+			add_report(&rs, &it->mmap2, &it->mmap2.proc);
 		}
 		if (it->hdr.kind != VP_REC_INHERIT)
 			continue;
-		for (size_t j = 0, n = cnt; j < n && cnt < cap; j++) {
-			if (!memcmp(&reports[j].life, &it->inherit.from, sizeof(it->inherit.from)))
-				reports[cnt++] = (struct report){reports[j].m, it->inherit.proc};
+		for (size_t j = 0, n = rs.cnt; j < n; j++) {
+			if (!memcmp(&rs.report[j].life, &it->inherit.from,
+				    sizeof(it->inherit.from)))
+				add_report(&rs, rs.report[j].m, &it->inherit.proc);
 		}
 	}
-	free(reports);
+	free(rs.report);
 }
 
 /* ---- runs ------------------------------------------------------------------------------------ */
@@ -419,9 +433,10 @@ static void say_tally(void)
 	fprintf(stderr,
 		"churn: %zu frames, %zu stacks of several mappings, %zu wrong, %zu busy "
 		"(%zu while nobody else changed mappings, %zu stitched, %zu of them wrong), %zu "
-		"duplicates; full %" PRIu64 " table busy %" PRIu64 " find busy %" PRIu64 "\n",
+		"duplicates, %zu of a parent's; full %" PRIu64 " table busy %" PRIu64
+		" find busy %" PRIu64 "\n",
 		t.frames, t.several, t.wrong, t.busy, t.busy_unlocked, t.stitched, t.stitched_wrong,
-		t.duplicates, recorder_counter(&r, VP_CNT_XMAP_FULL),
+		t.duplicates, t.inherited, recorder_counter(&r, VP_CNT_XMAP_FULL),
 		recorder_counter(&r, VP_CNT_TABLE_BUSY), recorder_counter(&r, VP_CNT_FIND_BUSY));
 }
 
