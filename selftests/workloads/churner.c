@@ -179,13 +179,14 @@ static _Noreturn void be_vforked(struct worker *w, uint64_t before_ns)
 	child.tgid = getpid();
 	child.tid = child.tgid;
 	child.is_main = false;
+	child.children = 0;
 	bind_memory(&child, CHURN_OP_VFORK, before_ns);
 	do_page_op(&child);
 	drop(w->section);
 	run_chain(&child);
 	if (pick(&child, 2))
 		be_next_image(&child, 20, w->depth + 1);
-	_exit(0);
+	leave(&child);
 }
 
 static void op_vfork(struct worker *w)
