@@ -185,7 +185,9 @@ static __always_inline bool vp_publish(struct task_struct *task, struct vp_ask_b
 	__u64 wakeup = BPF_RB_NO_WAKEUP;
 	int entered = VP_ENTER_REFUSED;
 
-	if (proc)
+	if (!proc)
+		vp_count(VP_CNT_TABLE_BUSY);
+	else
 		entered = vp_xmap_enter(proc, task, &ask->xmap, ask->at, ask->seq);
 	if (entered == VP_ENTER_KNOWN)
 		return true;
