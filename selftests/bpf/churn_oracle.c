@@ -139,8 +139,8 @@ static bool may_have_begun(const struct churn_entry *e, const struct churn_momen
 
 static bool has_ended(const struct churn_entry *e, const struct churn_moment *when)
 {
-	return e->after_ns &&
-	       e->after_ns + CLOCK_SLOP_NS <= (is_own(e, when) ? when->own_ns : when->lo_ns);
+	return e->after_ns && e->after_ns + CLOCK_SLOP_NS + when->trust_ns <=
+				      (is_own(e, when) ? when->own_ns : when->lo_ns);
 }
 
 static void add(struct churn_maybe *out, const struct churn_entry *e, uint64_t addr)
@@ -178,7 +178,8 @@ void churn_oracle_look(const struct churn_oracle *o, uint32_t mm, uint64_t addr,
 				return;
 		}
 		at = (struct churn_moment){.lo_ns = o->mm[mm].before_ns,
-					   .hi_ns = o->mm[mm].after_ns};
+					   .hi_ns = o->mm[mm].after_ns,
+					   .trust_ns = when->trust_ns};
 		mm = o->mm[mm].other_mm;
 	}
 	if (out->cnt || is_in_arena(addr))

@@ -29,11 +29,13 @@ struct churn_oracle {
 
 /*
  * When a stack was taken: not before lo_ns, not after hi_ns. Its own thread's operations stand
- * still meanwhile, and are as they were at own_ns.
+ * still meanwhile, and are as they were at own_ns. What was true trust_ns before that may be
+ * believed still, where a change cannot be noticed.
  */
 struct churn_moment {
 	uint64_t lo_ns, hi_ns, own_ns;
 	uint32_t tid;
+	uint64_t trust_ns;
 };
 
 #define CHURN_MAYBE_MAX 16

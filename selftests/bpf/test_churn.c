@@ -21,6 +21,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "kernel/btf_mentions.h"
+
 static struct recorder r;
 static char dir[] = "/tmp/vmaprof-churn.XXXXXX";
 
@@ -106,6 +108,19 @@ struct stack {
 };
 
 /*
+ * Kernels before 6.4 do not count changes of an mm: there a mapping that was replaced by one of its
+ * size is noticed when what is known of it is old (VP_TRUST_SHIFT in kern/core_fixes.bpf.h).
+ */
+static uint64_t trust_ns(void)
+{
+	static int counts = -1;
+
+	if (counts < 0)
+		counts = vp_btf_mentions("mm_lock_seq");
+	return counts ? 0 : 2ULL << 26;
+}
+
+/*
  * Taken in the interrupt, right after the sample's time; or in the task, before the record's
  * time and after that of the first sample that waited.
  */
@@ -118,7 +133,7 @@ static bool as_stack(const struct log_item *it, struct stack *s)
 			it->user,
 			it->sample.user_cnt,
 			0,
-			{it->hdr.ts_ns, it->hdr.ts_ns + MAKING_NS, it->hdr.ts_ns, it->sample.tid}};
+			{it->hdr.ts_ns, it->hdr.ts_ns + MAKING_NS, it->hdr.ts_ns, it->sample.tid, trust_ns()}};
 	} else if (it->hdr.kind == VP_REC_USER_STACK) {
 		*s = (struct stack){
 			it,
@@ -126,7 +141,7 @@ static bool as_stack(const struct log_item *it, struct stack *s)
 			it->user,
 			it->user_stack.user_cnt,
 			0,
-			{it->user_stack.cookie, it->hdr.ts_ns, it->hdr.ts_ns, it->user_stack.tid}};
+			{it->user_stack.cookie, it->hdr.ts_ns, it->hdr.ts_ns, it->user_stack.tid, trust_ns()}};
 	} else {
 		return false;
 	}
@@ -472,10 +487,10 @@ static void each_frame_is_what_was_mapped(enum vp_unwind_mode mode, uint32_t cal
 		     recorder_counter(&r, VP_CNT_XMAP_FULL) +
 			     recorder_counter(&r, VP_CNT_TABLE_BUSY)),
 		  "%s", t.text);
-	cr_expect(ge(sz, t.frames, 5000));
-	cr_expect(ge(sz, t.several, 500));
+	cr_expect(ge(sz, t.frames, 2000));
+	cr_expect(ge(sz, t.several, 200));
 	cr_expect(zero(u64, recorder_counter(&r, VP_CNT_LOST_SAMPLE)));
-	expect_all_announced(&r, 5000);
+	expect_all_announced(&r, 2000);
 }
 
 /* What is lost is counted, and what comes all the same is as right as ever. */
