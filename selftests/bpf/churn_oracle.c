@@ -221,10 +221,11 @@ bool churn_oracle_is_locked(const struct churn_oracle *o, uint32_t mm,
 {
 	for (uint32_t i = 0; i < o->entry_cnt; i++) {
 		const struct churn_entry *e = &o->log->entry[i];
+		uint64_t around = is_own(e, when) ? 0 : LOCKED_NS;
 
-		if (e->before_ns && (e->mm == mm || e->other_mm == mm) && !is_own(e, when) &&
-		    e->before_ns <= when->own_ns + LOCKED_NS &&
-		    (!e->after_ns || e->after_ns + LOCKED_NS >= when->own_ns))
+		if (e->before_ns && (e->mm == mm || e->other_mm == mm) &&
+		    e->before_ns <= when->own_ns + around &&
+		    (!e->after_ns || e->after_ns + around >= when->own_ns))
 			return true;
 	}
 	return false;

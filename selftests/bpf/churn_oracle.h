@@ -71,7 +71,7 @@ void churn_oracle_look(const struct churn_oracle *o, uint32_t mm, uint64_t addr,
 bool churn_oracle_changed(const struct churn_oracle *o, uint32_t mm, uint64_t start, uint64_t end,
 			  uint64_t from_ns, uint64_t to_ns);
 
-/* Whether another thread was changing mm: then the kernel may not be able to answer. */
+/* Whether somebody was changing mm: then the kernel may not be able to answer. */
 bool churn_oracle_is_locked(const struct churn_oracle *o, uint32_t mm,
 			    const struct churn_moment *when);
 

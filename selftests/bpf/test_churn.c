@@ -447,7 +447,7 @@ static void say_tally(void)
 {
 	fprintf(stderr,
 		"churn: %zu frames, %zu stacks of several mappings, %zu wrong, %zu busy "
-		"(%zu while nobody else changed mappings, %zu stitched, %zu of them wrong), %zu "
+		"(%zu while nobody changed mappings, %zu stitched, %zu of them wrong), %zu "
 		"duplicates, %zu of a parent's; full %" PRIu64 " table busy %" PRIu64
 		" find busy %" PRIu64 "\n",
 		t.frames, t.several, t.wrong, t.busy, t.busy_unlocked, t.stitched, t.stitched_wrong,
@@ -480,7 +480,7 @@ static void each_frame_is_what_was_mapped(enum vp_unwind_mode mode, uint32_t cal
 	recorder_stop(&r);
 	say_tally();
 	cr_expect(zero(sz, t.wrong), "%s", t.text);
-	/* what could not be said is little, but for when the process's own threads keep us from it */
+	/* what could not be said is little, but for when the process itself keeps us from it */
 	cr_expect(lt(sz, t.busy_unlocked * 100, t.frames));
 	cr_expect(lt(sz, t.busy * 10, t.frames));
 	cr_expect(le(u64, t.duplicates,
