@@ -14,7 +14,7 @@
 #define VP_CNT_PROC_FULL	 4  /* processes without a table: no room */
 #define VP_CNT_XMAP_FULL	 5  /* mappings beyond a process's table: kept in the shared cache */
 #define VP_CNT_FILE_FULL	 6  /* files beyond the table of identities */
-#define VP_CNT_TABLE_BUSY	 7  /* mappings not entered: another CPU was inserting */
+#define VP_CNT_TABLE_BUSY	 7  /* mappings not entered: no table, or it was being changed */
 #define VP_CNT_FIND_OK		 8  /* bpf_find_vma in samples: answered */
 #define VP_CNT_FIND_NONE	 9  /* … nothing mapped there */
 #define VP_CNT_FIND_BUSY	 10 /* … could not be asked */

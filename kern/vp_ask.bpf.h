@@ -177,19 +177,21 @@ static __always_inline long vp_ask_tree(struct vp_ask_buf *ask, struct task_stru
 /*
  * Sends the record and enters the mapping. For a new file the reader is woken at once: the
  * process may not live until the next look. Not for anonymous memory: a JIT must not cost
- * wakeups.
+ * wakeups. False: the record is lost, and nobody may speak of the mapping.
  */
-static __always_inline void vp_publish(struct task_struct *task, struct vp_ask_buf *ask)
+static __always_inline bool vp_publish(struct task_struct *task, struct vp_ask_buf *ask)
 {
 	struct vp_proc *proc = vp_proc_get(task);
 	__u32 size = ask->mmap2.rec.hdr.size;
 	__u64 wakeup = BPF_RB_NO_WAKEUP;
 	int entered = VP_ENTER_REFUSED;
 
-	if (proc)
+	if (!proc)
+		vp_count(VP_CNT_TABLE_BUSY);
+	else
 		entered = vp_xmap_enter(proc, task, &ask->xmap, ask->at, ask->seq);
 	if (entered == VP_ENTER_KNOWN)
-		return;
+		return true;
 	if (entered == VP_ENTER_NEW) {
 		ask->mmap2.rec.generation = proc->generation + 1;
 		if (ask->xmap.verdict == VP_VERDICT_FILE)
@@ -202,12 +204,13 @@ static __always_inline void vp_publish(struct task_struct *task, struct vp_ask_b
 		vp_count(VP_CNT_LOST_MMAP2);
 		if (entered == VP_ENTER_NEW)
 			vp_proc_unlock(proc);
-		return;
+		return false;
 	}
 	if (entered == VP_ENTER_NEW) {
 		vp_note_image(proc, &ask->xmap, task);
 		vp_xmap_publish(proc, &ask->xmap, ask->at, ask->seq);
 	}
+	return true;
 }
 
 static __always_inline __u32 vp_ask_locked(struct vp_ask_buf *ask, bool by_tree)
@@ -228,8 +231,8 @@ static __always_inline __u32 vp_ask_locked(struct vp_ask_buf *ask, bool by_tree)
 	}
 	if (err)
 		return err == -EBUSY ? VP_VERDICT_BUSY : VP_VERDICT_NO_VMA;
-	if (!ask->known)
-		vp_publish(task, ask);
+	if (!ask->known && !vp_publish(task, ask))
+		return VP_VERDICT_BUSY;
 	return ask->xmap.verdict;
 }
 

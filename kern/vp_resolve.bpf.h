@@ -149,11 +149,9 @@ static __always_inline __u32 vp_resolve_stale(struct vp_unwind *u, __u64 at, boo
 {
 	__u32 verdict = vp_resolve_unknown(u, at, by_tree);
 
-	if (verdict == VP_VERDICT_BUSY)
-		return u->buf->hit_verdict;
 	if (verdict > VP_VERDICT_SPECIAL) {
 		u->buf->hit_end = 0;
-		if (u->proc)
+		if (u->proc && verdict != VP_VERDICT_BUSY)
 			vp_xmap_forget(u->proc, at);
 	}
 	return verdict;

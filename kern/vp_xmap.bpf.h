@@ -20,8 +20,17 @@ static __always_inline bool vp_proc_is_of(const struct vp_proc *proc, struct tas
 }
 
 /*
- * The table of task's process, made anew if it is an older life's. NULL: no room, or another
- * CPU is making it (mm is 0 until that is done).
+ * Samples come to a task's end behind the event that ends its table, and a walk holds the memory of
+ * a process that may be gone: neither makes a table that nobody would end.
+ */
+static __always_inline bool vp_proc_is_ending(struct task_struct *task)
+{
+	return !vp_mm(task) || BPF_CORE_READ(task, signal, live.counter) == 0;
+}
+
+/*
+ * The table of task's process, made anew if it is an older life's. NULL: no room, the process is
+ * ending, or another CPU is making it (mm is 0 until that is done).
  */
 static __noinline struct vp_proc *vp_proc_get(struct task_struct *task)
 {
@@ -32,6 +41,8 @@ static __noinline struct vp_proc *vp_proc_get(struct task_struct *task)
 	if (proc && vp_proc_is_of(proc, task))
 		return proc;
 	if (proc && proc->mm == 0)
+		return NULL;
+	if (vp_proc_is_ending(task))
 		return NULL;
 	if (proc)
 		bpf_map_delete_elem(&procs, &tgid);
@@ -50,6 +61,11 @@ static __noinline struct vp_proc *vp_proc_get(struct task_struct *task)
 	proc->exec_id = (__u32)task->self_exec_id;
 	barrier();
 	*(volatile __u64 *)&proc->mm = vp_mm(task);
+	/* It ended meanwhile, and its table may have been looked for before this one was there. */
+	if (vp_proc_is_ending(task)) {
+		bpf_map_delete_elem(&procs, &tgid);
+		return NULL;
+	}
 	return proc;
 }
 

@@ -116,6 +116,7 @@ void recorder_open(struct recorder *r, uint32_t filter, uint64_t ring_bytes)
 		.call_graph = r->call_graph,
 		.no_mm_walk = r->no_mm_walk,
 		.ring_bytes = ring_bytes,
+		.procs_max = r->procs_max,
 	};
 	struct vp_err e = {""};
 

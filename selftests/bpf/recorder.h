@@ -24,6 +24,7 @@ struct recorder {
 	uint32_t call_graph; /* VP_CALL_GRAPH_* */
 	uint32_t freq_hz;    /* 0: RECORDER_HZ */
 	bool no_mm_walk;     /* as the option of that name */
+	uint32_t procs_max;  /* as of the session's options */
 	bool keep_raw;	     /* raw gets what the joiner gets */
 
 	struct vp_session *s;

@@ -45,6 +45,13 @@ void start_spinning(struct target *t, void (*fn)(void));
 extern const uint8_t endless_code[8];
 extern const uint8_t short_code[15];
 
+/*
+ * Machine code with a frame that spins, calls the next of a list and spins again; a list ends with
+ * NULL.
+ */
+typedef void link_fn(void **list, long spins);
+extern const uint8_t chain_code[36];
+
 /* In a target: an unlinked file with code at the start of each page; its descriptor. */
 int code_file(size_t pages, const uint8_t *code, size_t size);
 

@@ -13,6 +13,9 @@ for wrap in '' 'setarch -R'; do
 	assert_folded "$folded"
 	assert_chain "$folded" 'main;before_exec' execer 90
 	assert_chain "$folded" 'main;outer;middle;inner' chain 90
+	# neither has anything of the other
+	assert_between "$(folded_count "$folded" before_exec chain)" 0 0 "old code under the new name"
+	assert_between "$(folded_count "$folded" inner execer)" 0 0 "new code under the old name"
 	assert_count_matches "$(folded_exact "$folded" 'main;before_exec')" 500 499
 	assert_count_matches "$(folded_exact "$folded" 'main;outer;middle;inner')" 500 499
 done

@@ -18,11 +18,18 @@
 #define DEFAULT_TIMEOUT_S 10
 #endif
 
-/* A test that declares no time limit has none, so that one that hangs would hang the run. */
+/*
+ * A test that declares no time limit, nor its suite, has none, so that one that hangs would hang
+ * the run.
+ */
 ReportHook(PRE_ALL)(struct criterion_test_set *tests)
 {
 	FOREACH_SET(struct criterion_suite_set *suite, tests->suites) {
 		FOREACH_SET(struct criterion_test *test, suite->tests) {
+			const struct criterion_test_extra_data *of_suite = suite->suite.data;
+
+			if (test->data->timeout == 0 && of_suite)
+				test->data->timeout = of_suite->timeout;
 			if (test->data->timeout == 0)
 				test->data->timeout = DEFAULT_TIMEOUT_S;
 		}

@@ -135,7 +135,8 @@ static int load_objects(struct vp_session *s, const struct vp_session_opts *o, b
 	struct vp_load_unit units[UNIT_CNT] = {0};
 	int err;
 
-	err = vp_shared_maps_create(&s->maps, ring_size(o), PROCS_MAX, e);
+	err = vp_shared_maps_create(&s->maps, ring_size(o), o->procs_max ? o->procs_max : PROCS_MAX,
+				    e);
 	if (!err)
 		err = (deferred ? open_deferred : open_sampler)(s, o, &units[UNIT_SAMPLER], e);
 	if (!err)

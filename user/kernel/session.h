@@ -28,6 +28,7 @@ struct vp_session_opts {
 	bool no_mm_walk;      /* bpf_find_vma alone, one answer a sample */
 	bool sequential_load; /* only to compare */
 	uint64_t ring_bytes;  /* 0: by the number of CPUs */
+	uint32_t procs_max;   /* processes with a table of mappings; 0: as many as usual */
 };
 
 /*
