@@ -35,7 +35,7 @@ static __always_inline bool vp_try_agrees(__u64 vma_addr, const struct vp_try_ra
 	if (!r->end || vma_addr == VP_MM_NOTHING)
 		return !r->end && vma_addr == VP_MM_NOTHING;
 	return BPF_CORE_READ(vma, vm_start) == r->start && BPF_CORE_READ(vma, vm_end) == r->end &&
-	       (__u64)BPF_CORE_READ(vma, vm_mm) == mm;
+	       (__u64)BPF_CORE_READ(vma, vm_mm) == mm && vp_mm_walk_saw(r->start, r->end);
 }
 
 static long vp_try_one(__u32 i, void *data)

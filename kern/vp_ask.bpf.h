@@ -168,7 +168,8 @@ static __always_inline long vp_ask_tree(struct vp_ask_buf *ask, struct task_stru
 			       ? -EBUSY
 			       : -ENOENT;
 	vp_describe(task, vma);
-	if (!vp_is_still(&ask->vma, vma, mm_addr, ask->at))
+	if (!vp_is_still(&ask->vma, vma, mm_addr, ask->at) ||
+	    !vp_mm_walk_saw(ask->vma.start, ask->vma.end))
 		return -EBUSY;
 	ask->seq = seq;
 	return 0;

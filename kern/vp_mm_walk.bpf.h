@@ -24,6 +24,9 @@
 /* The node being looked at. The caller sees to it that nobody else walks on this CPU meanwhile. */
 struct vp_tree_node {
 	__u64 word[VP_NODE_WORDS];
+	/* What the tree has an entry for: first and last byte. */
+	__u64 first;
+	__u64 last;
 };
 
 struct {
@@ -32,6 +35,13 @@ struct {
 	__type(key, __u32);
 	__type(value, struct vp_tree_node);
 } tree_node SEC(".maps");
+
+static __always_inline struct vp_tree_node *vp_tree_node(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&tree_node, &zero);
+}
 
 /* What vp_mm_walk returns besides the address of a VMA. */
 #define VP_MM_NOTHING 0 /* nothing is mapped there */
@@ -44,8 +54,11 @@ struct vp_tree_walk {
 	__u32 unclear;
 };
 
-/* The first of cnt pivots, from word `first` on, that is not below `at`; an unused one is 0. */
-static __always_inline __u32 vp_tree_slot(const struct vp_tree_node *node, __u32 first, __u32 cnt,
+/*
+ * The first of cnt pivots, from word `pivots` on, that is not below `at`: the last byte of what the slot
+ * of that number is for. An unused one is 0, and the slot goes on to the node's end.
+ */
+static __always_inline __u32 vp_tree_slot(struct vp_tree_node *node, __u32 pivots, __u32 cnt,
 					  __u64 at)
 {
 	__u32 i;
@@ -55,9 +68,14 @@ static __always_inline __u32 vp_tree_slot(const struct vp_tree_node *node, __u32
 
 		if (i >= cnt)
 			break;
-		pivot = node->word[(first + i) & (VP_NODE_WORDS - 1)];
-		if (pivot >= at || (i && !pivot))
+		pivot = node->word[(pivots + i) & (VP_NODE_WORDS - 1)];
+		if (i && !pivot)
 			break;
+		if (pivot >= at) {
+			node->last = pivot;
+			break;
+		}
+		node->first = pivot + 1;
 	}
 	return i;
 }
@@ -70,12 +88,12 @@ static long vp_tree_level(__u32 i, void *data)
 {
 	struct vp_tree_walk *w = data;
 	__u64 addr = w->entry & ~VP_NODE_MASK;
-	__u32 type = VP_NODE_TYPE(w->entry), zero = 0, slots, slot;
-	struct vp_tree_node *node = bpf_map_lookup_elem(&tree_node, &zero);
+	__u32 type = VP_NODE_TYPE(w->entry), slots, slot;
+	struct vp_tree_node *node = vp_tree_node();
 
 	w->unclear = 1;
 	if (!node || !addr || type > VP_NODE_ARANGE_64 || type == 0 ||
-	    bpf_probe_read_kernel(node, sizeof(*node), (void *)addr))
+	    bpf_probe_read_kernel(node->word, sizeof(node->word), (void *)addr))
 		return 1;
 	/* A node that was taken out of the tree is its own parent. */
 	if ((node->word[0] & ~VP_NODE_MASK) == addr)
@@ -98,20 +116,34 @@ static long vp_tree_level(__u32 i, void *data)
 
 /*
  * Address of the VMA that the tree of this mm has for `at`, or VP_MM_*. Nothing is known of it but
- * that: see above. A global function: verified once.
+ * that and its range, in tree_node: see above. A global function: verified once.
  */
 __noinline __u64 vp_mm_walk(__u64 mm_addr, __u64 at)
 {
 	const struct mm_struct *mm = (const void *)mm_addr;
 	struct vp_tree_walk w = {.at = at, .unclear = 1};
+	struct vp_tree_node *node = vp_tree_node();
 
-	if (!bpf_core_type_exists(struct maple_range_64) || !mm)
+	if (!bpf_core_type_exists(struct maple_range_64) || !mm || !node)
 		return VP_MM_UNCLEAR;
+	node->first = 0;
+	node->last = ~0ULL;
 	w.entry = (__u64)BPF_CORE_READ(mm, mm_mt.ma_root);
 	bpf_loop(VP_TREE_DEPTH, vp_tree_level, &w, 0);
 	if (w.unclear || !w.leaf)
 		return VP_MM_UNCLEAR;
 	return w.entry;
+}
+
+/*
+ * Is this the range that the tree has for the VMA? One that is being moved or cut has its members
+ * written before or after the tree is, one after the other: an interrupt can fall between them.
+ */
+static __always_inline bool vp_mm_walk_saw(__u64 start, __u64 end)
+{
+	const struct vp_tree_node *node = vp_tree_node();
+
+	return node && node->first == start && node->last == end - 1;
 }
 
 #endif
