@@ -30,11 +30,13 @@
  * A process may map so many files at once, as a large one does when it starts, and so many a
  * second for ever. What it maps beyond that is found when a sample hits it.
  */
-#define BURST_CNT	1024
-#define PER_SECOND_CNT	200
-#define BUCKET_CNT	4096
-#define NS_PER_TOKEN	(1000000000ULL / PER_SECOND_CNT)
-#define RUNS_WHILE_BUSY 3
+#define BURST_CNT      1024
+#define PER_SECOND_CNT 200
+#define BUCKET_CNT     4096
+#define NS_PER_TOKEN   (1000000000ULL / PER_SECOND_CNT)
+
+/* Whoever holds its lock may have been preempted: asked again at so many looks. */
+#define LOOKS_WHILE_LOCKED 20
 
 /* One CPU's buffer, which perf writes and we read. */
 struct cpu_ring {
@@ -55,6 +57,7 @@ struct mmap2_head {
 
 struct new_mapping {
 	uint32_t tgid;
+	uint32_t tries; /* how often its process was found locked */
 	uint64_t addr;
 };
 
@@ -77,6 +80,8 @@ struct vp_sideband {
 	int epoll_fd;
 	struct new_mapping pending[VP_SIDEBAND_BATCH];
 	size_t pending_cnt;
+	struct new_mapping locked[VP_SIDEBAND_BATCH]; /* to be asked for at the next look */
+	size_t locked_cnt;
 	struct bucket buckets[BUCKET_CNT];
 	struct vp_sideband_stats stats;
 	_Alignas(8) char record[RECORD_MAX]; /* one that wraps, put together */
@@ -104,30 +109,32 @@ static int run(struct vp_sideband *s, uint32_t tgid, size_t cnt)
 	return 0;
 }
 
-/* Those that could not be asked for come to the front; how many. */
-static size_t keep_open(struct vp_sideband *s, size_t cnt)
+/* It could not be asked for. */
+static void keep_for_later(struct vp_sideband *s, const struct new_mapping *m)
 {
-	size_t open = 0;
-
-	for (size_t i = 0; i < cnt; i++) {
-		if (s->addrs[i])
-			s->addrs[open++] = s->addrs[i];
+	if (m->tries >= LOOKS_WHILE_LOCKED || s->locked_cnt == VP_SIDEBAND_BATCH) {
+		s->stats.locked_cnt++;
+		return;
 	}
-	return open;
+	s->locked[s->locked_cnt] = *m;
+	s->locked[s->locked_cnt++].tries++;
 }
 
 static void ask(struct vp_sideband *s, uint32_t tgid, const struct new_mapping *m, size_t cnt)
 {
+	if (!cnt)
+		return;
 	for (size_t i = 0; i < cnt; i++)
 		s->addrs[i] = m[i].addr;
-	s->stats.asked_cnt += cnt;
-	for (int i = 0; i < RUNS_WHILE_BUSY && cnt; i++) {
-		/* A process that is gone, or not wanted, is nobody's loss. */
-		if (run(s, tgid, cnt) || !s->skel->bss->vp_resolve_done)
-			return;
-		cnt = keep_open(s, cnt);
+	/* A process that is gone, or not wanted, is nobody's loss. */
+	if (run(s, tgid, cnt) || !s->skel->bss->vp_resolve_done)
+		return;
+	for (size_t i = 0; i < cnt; i++) {
+		if (s->addrs[i])
+			keep_for_later(s, &m[i]);
+		else
+			s->stats.asked_cnt++;
 	}
-	s->stats.locked_cnt += cnt;
 }
 
 /* How many of cnt the process may have. */
@@ -226,7 +233,7 @@ static void on_mmap2(struct vp_sideband *s, const struct mmap2_head *m)
 		return;
 	if (s->pending_cnt == VP_SIDEBAND_BATCH)
 		ask_pending(s);
-	s->pending[s->pending_cnt++] = (struct new_mapping){m->tgid, m->addr};
+	s->pending[s->pending_cnt++] = (struct new_mapping){.tgid = m->tgid, .addr = m->addr};
 }
 
 static void on_record(struct vp_sideband *s, const struct perf_event_header *h)
@@ -273,6 +280,9 @@ void vp_sideband_look(void *sideband)
 {
 	struct vp_sideband *s = sideband;
 
+	memcpy(s->pending, s->locked, s->locked_cnt * sizeof(*s->locked));
+	s->pending_cnt = s->locked_cnt;
+	s->locked_cnt = 0;
 	for (size_t i = 0; i < s->ring_cnt; i++)
 		read_cpu(s, &s->rings[i]);
 	if (s->pending_cnt)

@@ -19,7 +19,7 @@ struct vp_sideband;
 
 struct vp_sideband_stats {
 	uint64_t seen_cnt;    /* records of perf's, all of executable memory */
-	uint64_t asked_cnt;   /* addresses that were asked for */
+	uint64_t asked_cnt;   /* addresses that were answered */
 	uint64_t lost_cnt;    /* records that found no room in perf's buffers */
 	uint64_t limited_cnt; /* not asked for: their process maps too often */
 	uint64_t locked_cnt;  /* not answered: their process was changing its mappings */
