@@ -525,6 +525,7 @@ static void what_is_tracked_needs_no_question(enum vp_track_rung rung)
 	recorder_stop(&r);
 	cr_expect(zero(u64, recorder_counter(&r, VP_CNT_FIND_OK)));
 	cr_expect(zero(u64, recorder_counter(&r, VP_CNT_FIND_BUSY)));
+	cr_expect(zero(u64, recorder_counter(&r, VP_CNT_TREE_OK)));
 	target_end(&t);
 	recorder_close(&r);
 }
