@@ -28,6 +28,7 @@
 #define VP_CNT_DEFER_FAILED	 18 /* user stacks that could not be deferred: no room, or refused */
 #define VP_CNT_TASK_NS		 19 /* deferred mode: time spent on user stacks in tasks */
 #define VP_CNT_TREE_OK		 20 /* mappings found in the mm's tree, without bpf_find_vma */
-#define VP_CNT_CNT		 21
+#define VP_CNT_LIVE_BUSY	 21 /* new mappings not looked at: the CPU was busy with another */
+#define VP_CNT_CNT		 22
 
 #endif

@@ -19,7 +19,8 @@
 #define VP_REC_EXIT	  5
 #define VP_REC_INHERIT	  6
 #define VP_REC_USER_STACK 7
-#define VP_REC_KIND_CNT	  8
+#define VP_REC_COMM	  8
+#define VP_REC_KIND_CNT	  9
 
 struct vp_rec_hdr {
 	__u16 kind;
@@ -204,6 +205,15 @@ struct vp_rec_exit {
 	__u32 parent_tgid;
 };
 
+/* A thread was renamed, but not by an exec (which sends VP_REC_EXEC). */
+struct vp_rec_comm {
+	struct vp_rec_hdr hdr;
+	struct vp_proc_id proc;
+	__u32 tid;
+	__u32 reserved;
+	char comm[VP_COMM_LEN];
+};
+
 /* proc starts with a copy of all that is known of from's mappings (fork without exec). */
 struct vp_rec_inherit {
 	struct vp_rec_hdr hdr;
@@ -223,5 +233,6 @@ _Static_assert(sizeof(struct vp_rec_exec) == 64, "exec");
 _Static_assert(sizeof(struct vp_rec_fork) == 56, "fork");
 _Static_assert(sizeof(struct vp_rec_exit) == 48, "exit");
 _Static_assert(sizeof(struct vp_rec_inherit) == 56, "inherit");
+_Static_assert(sizeof(struct vp_rec_comm) == 64, "comm");
 
 #endif

@@ -161,6 +161,22 @@ static __always_inline __u32 vp_mapping_seq(const struct mm_struct *mm, __u64 ts
 }
 
 /*
+ * The same, asked inside a write section of mmap_lock: its value when that section has ended. The
+ * seqcount is odd until then, the int goes up by one. What is compared without either may still
+ * change; a value that comes out wrong only costs a question.
+ */
+static __always_inline __u32 vp_mapping_seq_after(const struct mm_struct *mm, __u64 ts_ns)
+{
+	const struct mm_struct___v614 *v614 = (const void *)mm;
+	const struct mm_struct___v64 *v64 = (const void *)mm;
+	__u32 seq = vp_mapping_seq(mm, ts_ns);
+
+	if (bpf_core_field_exists(v614->mm_lock_seq))
+		return (seq | 1) + 1;
+	return bpf_core_field_exists(v64->mm_lock_seq) ? seq + 1 : seq;
+}
+
+/*
  * Is somebody changing the mappings at this moment? By the lock itself: bit 0 of a
  * rw_semaphore's count says that a writer has it; on PREEMPT_RT (since 5.15) `readers` is negative
  * while none has or wants it.
@@ -253,6 +269,21 @@ static __always_inline const char *vp_anon_name(const struct vm_area_struct *vma
 	if (!name)
 		return NULL;
 	return (const char *)name + bpf_core_field_offset(struct anon_vma_name___opt, name);
+}
+
+/*
+ * Whether a task is in the middle of an exec. As old as the tree; should it go away, threads that
+ * exec'd are said to have been renamed, too.
+ */
+struct task_struct___in_execve {
+	unsigned int in_execve : 1;
+} __attribute__((preserve_access_index));
+
+static __always_inline bool vp_is_in_exec(const struct task_struct *task)
+{
+	const struct task_struct___in_execve *t = (const void *)task;
+
+	return bpf_core_field_exists(t->in_execve) && BPF_CORE_READ_BITFIELD_PROBED(t, in_execve);
 }
 
 /*

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Lives of processes: exec, fork and exit as records, the target set that follows children,
- * and tables that end with their process.
+ * Lives of processes: exec, fork, exit and new names as records, the target set that follows
+ * children, and tables that end with their process.
  */
 #include "vp_ask.bpf.h"
 #include "vp_target.bpf.h"
@@ -133,5 +133,25 @@ int BPF_PROG(vp_exit, struct task_struct *p)
 		vp_send_event(&rec, sizeof(rec));
 	}
 	vp_forget(task);
+	return 0;
+}
+
+/*
+ * Hook: in whoever renames a thread, mostly itself; process context, before the new name is in
+ * place. Sends VP_REC_COMM, but not for an exec's new name, which comes before the new life
+ * begins: VP_REC_EXEC carries it.
+ */
+SEC("tp_btf/task_rename")
+int BPF_PROG(vp_rename, struct task_struct *task, const char *comm)
+{
+	struct vp_rec_comm rec = {};
+
+	if (!vp_current_is_wanted(task) || vp_is_in_exec(task))
+		return 0;
+	vp_fill_hdr(&rec.hdr, VP_REC_COMM, sizeof(rec));
+	vp_fill_proc_id(&rec.proc, task);
+	rec.tid = vp_tid(task);
+	bpf_probe_read_kernel_str(rec.comm, sizeof(rec.comm), comm);
+	vp_send_event(&rec, sizeof(rec));
 	return 0;
 }

@@ -16,10 +16,10 @@
  */
 struct vp_ask_buf {
 	__u32 taken;
-	__u32 seq;   /* vp_mapping_seq() when it was true */
-	__u32 known; /* its record was sent before */
-	__u32 reserved;
-	__u64 at; /* what is asked for */
+	__u32 seq;	    /* vp_mapping_seq() when it was true */
+	__u32 known;	    /* its record was sent before */
+	__u32 write_locked; /* seq is to be what it will be when the lock is released */
+	__u64 at;	    /* what is asked for */
 	__u64 ts_ns;
 	/* Addresses of the VMA and its task: here the verifier forgets that they are pointers. */
 	__u64 vma_addr;
@@ -58,7 +58,8 @@ __noinline int vp_describe_range(void)
 	rec = &ask->mmap2.rec;
 	v = &ask->vma;
 	vp_read_vma(v, (void *)ask->vma_addr);
-	ask->seq = vp_mapping_seq(v->mm, ask->ts_ns);
+	ask->seq = ask->write_locked ? vp_mapping_seq_after(v->mm, ask->ts_ns)
+				     : vp_mapping_seq(v->mm, ask->ts_ns);
 	vp_fill_hdr(&rec->hdr, VP_REC_MMAP2, 0);
 	rec->hdr.ts_ns = ask->ts_ns;
 	rec->generation = 0;
@@ -163,8 +164,7 @@ static __always_inline long vp_ask_tree(struct vp_ask_buf *ask, struct task_stru
 	if (vma == VP_MM_UNCLEAR)
 		return -EBUSY;
 	if (vma == VP_MM_NOTHING)
-		return changing || vp_mm_is_changing(mm) ||
-				       vp_mapping_seq(mm, ask->ts_ns) != seq
+		return changing || vp_mm_is_changing(mm) || vp_mapping_seq(mm, ask->ts_ns) != seq
 			       ? -EBUSY
 			       : -ENOENT;
 	vp_describe(task, vma);
@@ -193,12 +193,18 @@ static __always_inline bool vp_publish(struct task_struct *task, struct vp_ask_b
 		entered = vp_xmap_enter(proc, task, &ask->xmap, ask->at, ask->seq);
 	if (entered == VP_ENTER_KNOWN)
 		return true;
+	/* task is not always the current one: it may have exec'd since. */
+	if (entered == VP_ENTER_NEW && proc->mm != (__u64)ask->vma.mm) {
+		vp_proc_unlock(proc);
+		return false;
+	}
 	if (entered == VP_ENTER_NEW) {
 		ask->mmap2.rec.generation = proc->generation + 1;
 		if (ask->xmap.verdict == VP_VERDICT_FILE)
 			wakeup = BPF_RB_FORCE_WAKEUP;
 	}
-	bpf_get_current_comm(ask->mmap2.rec.comm, VP_COMM_LEN);
+	/* A rename at this moment may mix two names, but the last byte is always 0. */
+	BPF_CORE_READ_INTO(&ask->mmap2.rec.comm, task, comm);
 	if (size > sizeof(ask->mmap2))
 		size = sizeof(ask->mmap2);
 	if (bpf_ringbuf_output(&rb, &ask->mmap2, size, wakeup)) {

@@ -101,19 +101,29 @@ static __always_inline bool vp_vma_is_empty_file(const struct vp_vma *v)
 	       (vp_path_is_nameless(path) && !vp_dentry_is_memfd(BPF_CORE_READ(path, dentry)));
 }
 
+/* Of a special mapping, by its name: an exec notes where it is only after it has mapped it. */
+static __always_inline bool vp_vma_is_vdso(const struct vp_vma *v)
+{
+	const struct vm_special_mapping *special = v->private_data;
+	const union {
+		char text[8];
+		__u64 word;
+	} vdso = {.text = "[vdso]"};
+	__u64 name = 0;
+
+	bpf_probe_read_kernel_str(&name, sizeof(name), BPF_CORE_READ(special, name));
+	return name == vdso.word;
+}
+
 static __always_inline __u16 vp_vma_verdict(const struct vp_vma *v)
 {
-	struct mm_struct *mm = v->mm;
-
 	if (!(v->flags & VM_EXEC))
 		return VP_VERDICT_NOT_EXEC;
 	if (v->file)
 		return vp_vma_is_empty_file(v) ? VP_VERDICT_ANON_EXEC : VP_VERDICT_FILE;
 	if (!vp_vma_is_special(v))
 		return VP_VERDICT_ANON_EXEC;
-	if (v->start == (__u64)BPF_CORE_READ(mm, context.vdso))
-		return VP_VERDICT_VDSO;
-	return VP_VERDICT_SPECIAL;
+	return vp_vma_is_vdso(v) ? VP_VERDICT_VDSO : VP_VERDICT_SPECIAL;
 }
 
 static __always_inline __u32 vp_vma_map_flags(__u64 vm_flags)

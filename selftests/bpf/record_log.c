@@ -88,6 +88,14 @@ static int on_inherit(void *ctx, const struct vp_rec_inherit *r)
 	return 0;
 }
 
+static int on_comm(void *ctx, const struct vp_rec_comm *r)
+{
+	struct log_item it = {.comm = *r};
+
+	add(ctx, &it);
+	return 0;
+}
+
 static int on_user_stack(void *ctx, const struct vp_rec_user_stack *r, const struct vp_frame *user)
 {
 	struct log_item it = {.user_stack = *r};
@@ -104,6 +112,7 @@ const struct vp_record_ops record_log_ops = {
 	.fork = on_fork,
 	.exit = on_exit_rec,
 	.inherit = on_inherit,
+	.comm = on_comm,
 	.user_stack = on_user_stack,
 };
 

@@ -17,6 +17,7 @@ struct log_item {
 		struct vp_rec_exit exit;
 		struct vp_rec_inherit inherit;
 		struct vp_rec_user_stack user_stack;
+		struct vp_rec_comm comm;
 	};
 	char *name;	       /* MMAP2: padded as the record says */
 	uint64_t *kern;	       /* SAMPLE */

@@ -80,6 +80,15 @@ static int on_inherit(void *ctx, const struct vp_rec_inherit *rec)
 	return vp_joiner_ops.inherit(&r->joiner, rec);
 }
 
+static int on_comm(void *ctx, const struct vp_rec_comm *rec)
+{
+	struct recorder *r = ctx;
+
+	if (r->keep_raw)
+		record_log_ops.comm(&r->raw, rec);
+	return vp_joiner_ops.comm(&r->joiner, rec);
+}
+
 static int on_user_stack(void *ctx, const struct vp_rec_user_stack *rec,
 			 const struct vp_frame *user)
 {
@@ -97,6 +106,7 @@ static const struct vp_record_ops recorder_ops = {
 	.fork = on_fork,
 	.exit = on_exit_rec,
 	.inherit = on_inherit,
+	.comm = on_comm,
 	.user_stack = on_user_stack,
 };
 
@@ -115,6 +125,7 @@ void recorder_open(struct recorder *r, uint32_t filter, uint64_t ring_bytes)
 		.unwind_mode = r->mode,
 		.call_graph = r->call_graph,
 		.no_mm_walk = r->no_mm_walk,
+		.track = r->live ? r->track : VP_TRACK_OFF,
 		.ring_bytes = ring_bytes,
 		.procs_max = r->procs_max,
 	};

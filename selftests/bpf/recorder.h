@@ -21,11 +21,13 @@ struct recorder_file {
 struct recorder {
 	/* the test's, before it opens */
 	enum vp_unwind_mode mode;
-	uint32_t call_graph; /* VP_CALL_GRAPH_* */
-	uint32_t freq_hz;    /* 0: RECORDER_HZ */
-	bool no_mm_walk;     /* as the option of that name */
-	uint32_t procs_max;  /* as of the session's options */
-	bool keep_raw;	     /* raw gets what the joiner gets */
+	uint32_t call_graph;	  /* VP_CALL_GRAPH_* */
+	uint32_t freq_hz;	  /* 0: RECORDER_HZ */
+	bool live;		  /* new mappings are tracked … */
+	enum vp_track_rung track; /* … by this rung */
+	bool no_mm_walk;	  /* as the option of that name */
+	uint32_t procs_max;	  /* as of the session's options */
+	bool keep_raw;		  /* raw gets what the joiner gets */
 
 	struct vp_session *s;
 	struct vp_decoder d;

@@ -210,6 +210,15 @@ void pds_exit(struct pds *s, uint32_t tid)
 	OK(vp_perfdata_exit(s->w, &rec));
 }
 
+void pds_comm(struct pds *s, uint32_t tid)
+{
+	struct vp_rec_comm rec = {
+		.hdr = header(s, VP_REC_COMM, 0, sizeof(rec)), .proc = s->proc, .tid = tid};
+
+	memcpy(rec.comm, s->comm, sizeof(rec.comm));
+	OK(vp_perfdata_comm(s->w, &rec));
+}
+
 /* ---- what perf makes of it ---- */
 
 static char *read_all(const char *path)

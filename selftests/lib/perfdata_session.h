@@ -55,6 +55,8 @@ void pds_fork(struct pds *s, struct vp_proc_id child, uint32_t child_tid);
 void pds_inherit(struct pds *s, struct vp_proc_id proc, struct vp_proc_id from);
 void pds_exec(struct pds *s, const char *comm);
 void pds_exit(struct pds *s, uint32_t tid);
+/* The thread is called s->comm from now on. */
+void pds_comm(struct pds *s, uint32_t tid);
 
 /*
  * Runs "perf ARGS -i FILE" and returns what it printed (malloc). Its standard error must be

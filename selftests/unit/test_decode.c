@@ -69,6 +69,14 @@ static int on_inherit(void *ctx, const struct vp_rec_inherit *r)
 	return answer;
 }
 
+static int on_comm(void *ctx, const struct vp_rec_comm *r)
+{
+	(void)ctx;
+	(void)r;
+	fixed_cnt++;
+	return answer;
+}
+
 static int on_user_stack(void *ctx, const struct vp_rec_user_stack *r, const struct vp_frame *user)
 {
 	(void)ctx;
@@ -85,6 +93,7 @@ static const struct vp_record_ops ops = {
 	.fork = on_fork,
 	.exit = on_exit_rec,
 	.inherit = on_inherit,
+	.comm = on_comm,
 	.user_stack = on_user_stack,
 };
 
@@ -232,6 +241,7 @@ Test(decode, records_without_a_tail_have_exactly_their_size)
 		{VP_REC_FORK, sizeof(struct vp_rec_fork)},
 		{VP_REC_EXIT, sizeof(struct vp_rec_exit)},
 		{VP_REC_INHERIT, sizeof(struct vp_rec_inherit)},
+		{VP_REC_COMM, sizeof(struct vp_rec_comm)},
 	};
 
 	for (size_t i = 0; i < sizeof(fixed) / sizeof(*fixed); i++) {
@@ -253,6 +263,14 @@ Test(decode, records_without_a_tail_have_exactly_their_size)
 Test(decode, an_exec_with_an_endless_name_is_bad)
 {
 	struct vp_rec_exec r = {.hdr = {.kind = VP_REC_EXEC, .size = sizeof(r)}};
+
+	memset(r.comm, 'x', sizeof(r.comm));
+	expect_bad(&r, sizeof(r));
+}
+
+Test(decode, a_comm_with_an_endless_name_is_bad)
+{
+	struct vp_rec_comm r = {.hdr = {.kind = VP_REC_COMM, .size = sizeof(r)}};
 
 	memset(r.comm, 'x', sizeof(r.comm));
 	expect_bad(&r, sizeof(r));

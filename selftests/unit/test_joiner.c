@@ -104,6 +104,12 @@ static int on_inherit(void *ctx, const struct vp_rec_inherit *r)
 	return answer;
 }
 
+static int on_comm(void *ctx, const struct vp_rec_comm *r)
+{
+	add_entry(ctx, VP_REC_COMM, r->tid);
+	return answer;
+}
+
 static int on_user_stack(void *ctx, const struct vp_rec_user_stack *r, const struct vp_frame *user)
 {
 	(void)ctx;
@@ -120,6 +126,7 @@ static const struct vp_record_ops inner = {
 	.fork = on_fork,
 	.exit = on_exit_rec,
 	.inherit = on_inherit,
+	.comm = on_comm,
 	.user_stack = on_user_stack,
 };
 
@@ -236,17 +243,20 @@ Test(joiner, whole_samples_go_straight_through)
 Test(joiner, other_records_go_straight_through)
 {
 	const struct vp_rec_fork fork = {.hdr = {.kind = VP_REC_FORK}, .child_tid = 5};
+	const struct vp_rec_comm comm = {.hdr = {.kind = VP_REC_COMM}, .tid = 6};
 
 	cr_assert(zero(int, made_map(&m, 0x1000, 0x2000, 0, 0, VP_VERDICT_FILE, "/x")));
 	cr_assert(zero(int, vp_joiner_ops.fork(&j, &fork)));
 	cr_assert(zero(int, made_inherit(&m, m.proc, m.proc)));
 	cr_assert(zero(int, made_exec(&m)));
 	cr_assert(zero(int, made_exit(&m)));
+	cr_assert(zero(int, vp_joiner_ops.comm(&j, &comm)));
 	expect_other(0, VP_REC_MMAP2, MADE_TGID);
 	expect_other(1, VP_REC_FORK, 5);
 	expect_other(2, VP_REC_INHERIT, MADE_TGID);
 	expect_other(3, VP_REC_EXEC, MADE_TGID);
 	expect_other(4, VP_REC_EXIT, MADE_TGID);
+	expect_other(5, VP_REC_COMM, 6);
 	cr_expect(zero(u64, j.bytes));
 }
 
@@ -254,11 +264,13 @@ Test(joiner, the_consumers_ops_may_be_missing)
 {
 	static const struct vp_record_ops none;
 	const struct vp_rec_fork fork = {.hdr = {.kind = VP_REC_FORK}};
+	const struct vp_rec_comm comm = {.hdr = {.kind = VP_REC_COMM}};
 
 	j.inner = &none;
 	cr_assert(zero(int, made_map(&m, 0x1000, 0x2000, 0, 0, VP_VERDICT_FILE, "/x")));
 	cr_assert(zero(int, made_sample(&m, NULL, 0, NULL, 0, VP_END_BOTTOM)));
 	cr_assert(zero(int, vp_joiner_ops.fork(&j, &fork)));
+	cr_assert(zero(int, vp_joiner_ops.comm(&j, &comm)));
 	cr_assert(zero(int, made_inherit(&m, m.proc, m.proc)));
 	deferred(1, 1);
 	user_stack(0x1000, 1);

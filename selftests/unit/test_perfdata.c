@@ -547,6 +547,31 @@ Test(perfdata, comms_follow_the_thread_and_are_written_once, .timeout = 120)
 	pds_remove(&s);
 }
 
+Test(perfdata, a_thread_is_renamed_when_it_was_and_not_at_its_next_sample, .timeout = 120)
+{
+	struct pds s;
+	char *text;
+
+	NEED_PERF();
+	pds_open(&s);
+	pds_sample_at(&s, LEAF);
+	s.now_ns += 2000;
+	strcpy(s.comm, "renamed");
+	pds_comm(&s, PDS_TGID);
+	s.now_ns += 2000;
+	pds_sample_at(&s, LEAF);
+	pds_comm(&s, PDS_TGID); /* which the file says already */
+	pds_comm(&s, PDS_TGID + 1);
+	pds_close(&s);
+	cr_expect(eq(int, pds_records(&s, PERF_RECORD_COMM, 0), 3));
+	text = pds_perf(&s, "script --ns --no-inline --show-task-events -F comm,tid,time,event");
+	expect(text, "1.000002000: PERF_RECORD_COMM: renamed:4200000/4200000\n", 1);
+	expect(text, "1.000004000: PERF_RECORD_COMM: renamed:4200000/4200001\n", 1);
+	expect(text, "1.000004000: PERF_RECORD_COMM: renamed:4200000/4200000\n", 0);
+	free(text);
+	pds_remove(&s);
+}
+
 Test(perfdata, a_thread_sampled_first_names_its_process_until_the_leader_is_seen, .timeout = 120)
 {
 	struct pds s;

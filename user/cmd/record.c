@@ -172,6 +172,7 @@ static int open_kernel_side(struct run *r, struct vp_err *e)
 		.call_graph = r->args.call_graph,
 		.freq_hz = (uint32_t)r->args.freq_hz,
 		.event = r->args.event,
+		.track = r->args.track,
 		.all_maps = r->args.all_maps,
 		.no_mm_walk = r->args.no_mm_walk,
 		.sequential_load = r->args.sequential_load,
@@ -334,6 +335,20 @@ static int load_first_rows(struct run *r, struct vp_err *e)
 	return vp_record_first_rows(&r->recording, r->session, command, &r->row_start, e);
 }
 
+static const char *rung_text(const struct vp_session *s)
+{
+	switch (vp_session_rung(s)) {
+	case VP_TRACK_FENTRY:
+		return "fentry";
+	case VP_TRACK_KPROBE:
+		return "kprobe";
+	case VP_TRACK_SIDEBAND:
+		return "sideband (perf's records)";
+	default:
+		return "nothing until a sample hits them";
+	}
+}
+
 static void print_start(const struct run *r, bool tracking)
 {
 	const struct vp_perf_events *ev = vp_session_events(r->session);
@@ -352,6 +367,8 @@ static void print_start(const struct run *r, bool tracking)
 		fprintf(stderr, "unwind rows of %zu files are there (%" PRIu64 " ms), %zu follow\n",
 			r->row_start.file_cnt - r->row_start.left_cnt,
 			r->row_start.took_ns / 1000000, r->row_start.left_cnt);
+	if (r->args.verbose)
+		fprintf(stderr, "new mappings are seen by %s\n", rung_text(r->session));
 	if (!tracking)
 		fputs("vmaprof: children are not followed and execs not seen: this kernel refuses "
 		      "tp_btf programs (see vmaprof doctor)\n",
@@ -364,6 +381,9 @@ static int start(struct run *r, struct vp_err *e)
 	bool tracking;
 	int err = add_targets(r, e);
 
+	if (err)
+		return err;
+	err = vp_session_track_live(r->session, e);
 	if (err)
 		return err;
 	tracking = vp_session_track(r->session);
@@ -553,6 +573,7 @@ static void summarize(struct run *r)
 
 	if (r->args.quiet)
 		return;
+	vp_session_sideband_stats(r->session, &s.sideband);
 	s.kernel_hidden = kernel_is_hidden(r);
 	vp_summary_print(stderr, &s);
 }

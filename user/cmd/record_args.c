@@ -31,6 +31,9 @@ static const char help[] =
 	"task,\n"
 	"                         on its way back to user mode; auto (the default): deferred\n"
 	"                         where the kernel can (Linux 6.18)\n"
+	"      --track HOW        new mappings are seen by fentry, kprobe or sideband (perf's "
+	"records);\n"
+	"                         auto (the default): the first that the kernel allows\n"
 	"      --unwind-memory MB for unwind information in the kernel (256)\n"
 	"      --all-maps         record all mappings, not only executable ones\n"
 	"      --no-mm-walk       ask for mappings by bpf_find_vma alone: in the interrupt, one\n"
@@ -55,6 +58,7 @@ enum {
 	OPT_UNWIND,
 	OPT_CALL_GRAPH,
 	OPT_UNWIND_MEMORY,
+	OPT_TRACK,
 	OPT_ALL_MAPS,
 	OPT_FORCE,
 	OPT_NO_MM_WALK,
@@ -72,6 +76,7 @@ static const struct option options[] = {
 	{"output", required_argument, NULL, 'o'},
 	{"unwind-mode", required_argument, NULL, OPT_UNWIND},
 	{"call-graph", required_argument, NULL, OPT_CALL_GRAPH},
+	{"track", required_argument, NULL, OPT_TRACK},
 	{"unwind-memory", required_argument, NULL, OPT_UNWIND_MEMORY},
 	{"all-maps", no_argument, NULL, OPT_ALL_MAPS},
 	{"force-kernel", no_argument, NULL, OPT_FORCE},
@@ -132,6 +137,13 @@ static int parse_call_graph(struct vp_record_args *a, const char *s)
 	return 0;
 }
 
+static int parse_track(struct vp_record_args *a, const char *s)
+{
+	if (vp_track_rung_parse(s, &a->track))
+		return 0;
+	return usage("--track", s, "want fentry, kprobe, sideband or auto");
+}
+
 static int parse_unwind_memory(struct vp_record_args *a, const char *s)
 {
 	uint64_t mb;
@@ -177,6 +189,8 @@ static int parse_option(struct vp_record_args *a, int c)
 		return parse_unwind_mode(a, optarg);
 	case OPT_CALL_GRAPH:
 		return parse_call_graph(a, optarg);
+	case OPT_TRACK:
+		return parse_track(a, optarg);
 	case OPT_UNWIND_MEMORY:
 		return parse_unwind_memory(a, optarg);
 	case OPT_ALL_MAPS:

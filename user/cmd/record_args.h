@@ -16,6 +16,7 @@ struct vp_record_args {
 	const char *cgroup;  /* -G */
 	char **command;	     /* after --; NULL-terminated */
 	enum vp_unwind_mode unwind_mode;
+	enum vp_track_rung track;
 	uint32_t call_graph; /* VP_CALL_GRAPH_* */
 	uint64_t unwind_bytes;
 	uint64_t freq_hz;

@@ -3,6 +3,7 @@
 #ifndef VP_SUMMARY_H
 #define VP_SUMMARY_H
 
+#include "../kernel/sideband.h"
 #include "../model/joiner.h"
 #include "../model/report_builder.h"
 #include "vp_counters.h"
@@ -16,7 +17,8 @@ struct vp_summary {
 	const struct vp_decoder *decoder;
 	uint64_t unread_cnt;
 	struct vp_row_store *rows; /* NULL: frame pointers alone */
-	const uint64_t *counters;  /* [VP_CNT_CNT] */
+	struct vp_sideband_stats sideband;
+	const uint64_t *counters; /* [VP_CNT_CNT] */
 	const char *output;
 	uint64_t output_bytes;
 	bool kernel_hidden;

@@ -387,6 +387,27 @@ static int probe_sideband(struct vp_features *f, char *detail)
 	return tried(open_event(&attr));
 }
 
+/* The rung that record takes: see live.h. */
+static int probe_live_tracking(struct vp_features *f, char *detail)
+{
+	static const struct {
+		enum vp_feature_id id;
+		const char *text;
+	} rungs[] = {
+		{VP_FEAT_FENTRY, "by fentry"},
+		{VP_FEAT_KPROBE, "by kprobe"},
+		{VP_FEAT_SIDEBAND, "by sideband"},
+	};
+
+	for (size_t i = 0; i < sizeof(rungs) / sizeof(rungs[0]); i++) {
+		if (vp_features_have(f, rungs[i].id)) {
+			snprintf(detail, DETAIL_LEN, "%s", rungs[i].text);
+			return 1;
+		}
+	}
+	return vp_features_get(f, VP_FEAT_SIDEBAND)->err;
+}
+
 /* 6.18 and 6.19 have only the _impl name, 7.0 only the plain one. */
 static int probe_task_work(struct vp_features *f, char *detail)
 {
@@ -589,6 +610,9 @@ static const struct feature_def defs[] = {
 	[VP_FEAT_SIDEBAND] = {"perf_sideband", "3.16",
 			      "no last resort where fentry and kprobe are missing", "CAP_PERFMON",
 			      false, probe_sideband},
+	[VP_FEAT_LIVE_TRACKING] = {"live_tracking", "one of the three above",
+				   "new mappings are known only when a sample hits them",
+				   "CAP_PERFMON", false, probe_live_tracking},
 	[VP_FEAT_TASK_WORK] = {"task_work", "6.18",
 			       "user stacks are taken in the interrupt (inline)",
 			       "Linux 6.18 or later", false, probe_task_work},

@@ -19,9 +19,9 @@
 struct vp_load_unit {
 	const char *name; /* for messages, e.g. "sampler" */
 	struct bpf_object_skeleton *skeleton;
-	bool optional; /* its failure only switches a feature off: see err */
 	/* What it was opened with, filled and emptied by vp_load; NULL: the kernel's whole BTF. */
 	struct vp_core_btf *core_btf;
+	bool optional; /* its failure only switches a feature off: see err */
 	/* Set by vp_load: */
 	int err;   /* 0: loaded */
 	char *log; /* what libbpf and the verifier said on failure; else NULL */

@@ -108,9 +108,16 @@ static int choose_event(struct vp_perf_events *p, const char *event, uint32_t fr
 	return 0;
 }
 
-static int add_cpu(struct vp_perf_events *p, int cpu, uint32_t freq_hz)
+struct opening {
+	struct vp_perf_events *p;
+	uint32_t freq_hz;
+};
+
+static int add_cpu(void *ctx, int cpu)
 {
-	int fd = open_event(p, cpu, freq_hz);
+	const struct opening *o = ctx;
+	struct vp_perf_events *p = o->p;
+	int fd = open_event(p, cpu, o->freq_hz);
 	int *bigger;
 
 	if (fd == -ENODEV && p->cnt) /* went offline meanwhile */
@@ -128,7 +135,7 @@ static int add_cpu(struct vp_perf_events *p, int cpu, uint32_t freq_hz)
 }
 
 /* "0-3,6" */
-static int open_on_cpus(struct vp_perf_events *p, const char *list, uint32_t freq_hz)
+static int for_list(const char *list, int (*on_cpu)(void *ctx, int cpu), void *ctx)
 {
 	const char *s = list;
 
@@ -141,7 +148,7 @@ static int open_on_cpus(struct vp_perf_events *p, const char *list, uint32_t fre
 		if (*end == '-')
 			last = strtol(end + 1, &end, 10);
 		for (long cpu = first; cpu <= last; cpu++) {
-			int err = add_cpu(p, (int)cpu, freq_hz);
+			int err = on_cpu(ctx, (int)cpu);
 
 			if (err)
 				return err;
@@ -153,30 +160,33 @@ static int open_on_cpus(struct vp_perf_events *p, const char *list, uint32_t fre
 	return 0;
 }
 
-static int online_cpus(char *buf, size_t size)
+static void online_cpus(char *buf, size_t size)
 {
 	FILE *f = fopen(ONLINE_PATH, "re");
 
-	if (f && fgets(buf, (int)size, f)) {
-		fclose(f);
-		return 0;
-	}
+	if (!f || !fgets(buf, (int)size, f))
+		snprintf(buf, size, "0-%ld", sysconf(_SC_NPROCESSORS_ONLN) - 1);
 	if (f)
 		fclose(f);
-	snprintf(buf, size, "0-%ld", sysconf(_SC_NPROCESSORS_ONLN) - 1);
-	return 0;
+}
+
+int vp_perf_each_cpu(int (*on_cpu)(void *ctx, int cpu), void *ctx)
+{
+	char cpus[4096];
+
+	online_cpus(cpus, sizeof(cpus));
+	return for_list(cpus, on_cpu, ctx);
 }
 
 int vp_perf_events_open(struct vp_perf_events *p, const char *event, uint32_t freq_hz,
 			struct vp_err *e)
 {
-	char cpus[4096];
+	struct opening o = {p, freq_hz};
 	int err = choose_event(p, event, freq_hz, e);
 
 	if (err)
 		return err;
-	online_cpus(cpus, sizeof(cpus));
-	err = open_on_cpus(p, cpus, freq_hz);
+	err = vp_perf_each_cpu(add_cpu, &o);
 	if (err)
 		return explain(e, err, p->name);
 	p->link = calloc(p->cnt ? p->cnt : 1, sizeof(struct bpf_link *));

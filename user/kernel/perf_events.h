@@ -31,6 +31,9 @@ int vp_perf_freq_check(uint64_t freq_hz, struct vp_err *e);
 int vp_perf_events_open(struct vp_perf_events *p, const char *event, uint32_t freq_hz,
 			struct vp_err *e);
 
+/* Calls on_cpu for each online CPU until one returns an error, which it returns. */
+int vp_perf_each_cpu(int (*on_cpu)(void *ctx, int cpu), void *ctx);
+
 /* From now on prog runs at each sample. */
 int vp_perf_events_attach(struct vp_perf_events *p, struct bpf_program *prog, struct vp_err *e);
 

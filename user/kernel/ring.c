@@ -14,8 +14,15 @@
 
 #define LOOK_MS 100
 
+struct source {
+	int fd;
+	void (*look)(void *ctx);
+	void *ctx;
+};
+
 struct vp_ring {
 	struct ring_buffer *rb;
+	struct source source; /* look NULL: none */
 	struct vp_decoder *decoder;
 	pthread_t thread;
 	bool running;
@@ -39,6 +46,7 @@ int vp_ring_open(struct vp_ring **out, int fd, struct vp_decoder *d, struct vp_e
 	if (!r)
 		return vp_err_set(e, -ENOMEM, "ring buffer: out of memory");
 	r->decoder = d;
+	r->source.fd = -1; /* which poll() passes over */
 	r->stop_fd = eventfd(0, EFD_CLOEXEC);
 	r->rb = r->stop_fd < 0 ? NULL : ring_buffer__new(fd, on_record, r, NULL);
 	if (!r->rb) {
@@ -60,6 +68,21 @@ int vp_ring_drain(struct vp_ring *r)
 	return n < 0 ? n : r->err;
 }
 
+void vp_ring_add_source(struct vp_ring *r, int fd, void (*look)(void *ctx), void *ctx)
+{
+	r->source = (struct source){fd, look, ctx};
+}
+
+/* What the source has the kernel side send is read at once. */
+static void look_at_all(struct vp_ring *r)
+{
+	ring_buffer__consume(r->rb);
+	if (!r->source.look)
+		return;
+	r->source.look(r->source.ctx);
+	ring_buffer__consume(r->rb);
+}
+
 /*
  * Woken or not, it looks at all of the ring each time: records that were sent without a wakeup do
  * not end the poll.
@@ -70,11 +93,12 @@ static void *read_ring(void *arg)
 	struct pollfd fds[] = {
 		{.fd = ring_buffer__epoll_fd(r->rb), .events = POLLIN},
 		{.fd = r->stop_fd, .events = POLLIN},
+		{.fd = r->source.fd, .events = POLLIN},
 	};
 
 	do {
-		poll(fds, 2, LOOK_MS);
-		ring_buffer__consume(r->rb);
+		poll(fds, 3, LOOK_MS);
+		look_at_all(r);
 	} while (!fds[1].revents);
 	return NULL;
 }

@@ -16,6 +16,12 @@ void vp_ring_close(struct vp_ring *r); /* stops the thread if it runs; NULL is f
 int vp_ring_drain(struct vp_ring *r);
 
 /*
+ * Something else that the thread looks after, one at most, before it runs: look() is called when fd
+ * (borrowed) is readable and at each look at the ring.
+ */
+void vp_ring_add_source(struct vp_ring *r, int fd, void (*look)(void *ctx), void *ctx);
+
+/*
  * From now on a thread reads. It looks at least every 100 ms; the kernel side wakes it when
  * the ring fills or a file is new.
  */

@@ -9,10 +9,13 @@
 #include "sampler.skel.h"
 #include "track.skel.h"
 
+#include "../util/procinfo.h"
+
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -30,6 +33,9 @@ struct vp_session {
 	bool track_loaded;
 	struct vp_mm_walk mm_walk;
 	bool walks_mm;
+	struct vp_live *live;
+	int live_load_err;
+	uint32_t filter;
 	struct vp_perf_events events;
 	struct vp_ring *ring;
 };
@@ -115,8 +121,6 @@ static int open_track(struct vp_session *s, const struct vp_session_opts *o,
 	return vp_shared_maps_reuse(&s->maps, s->track->obj, e);
 }
 
-enum { UNIT_SAMPLER, UNIT_WALK, UNIT_TRACK, UNIT_MM_WALK, UNIT_CNT };
-
 /* If the tree of VMAs can be read, all who ask what is mapped may read it. */
 static void allow_mm_walk(struct vp_session *s)
 {
@@ -129,10 +133,26 @@ static void allow_mm_walk(struct vp_session *s)
 		s->track->bss->vp_mm_walk_on = s->walks_mm;
 }
 
+static int open_live(struct vp_session *s, const struct vp_session_opts *o,
+		     struct vp_load_unit *unit, struct vp_err *e)
+{
+	const struct vp_live_opts live = {
+		.rung = o->track,
+		.filter = o->filter,
+		.sideband_bytes = o->sideband_bytes,
+	};
+
+	return vp_live_open(&s->live, &live, &s->maps, unit, e);
+}
+
+/* The last may be missing: see vp_live_open. */
+enum { UNIT_SAMPLER, UNIT_WALK, UNIT_TRACK, UNIT_MM_WALK, UNIT_LIVE, UNIT_CNT };
+
 static int load_objects(struct vp_session *s, const struct vp_session_opts *o, bool deferred,
 			bool verbose, struct vp_err *e)
 {
 	struct vp_load_unit units[UNIT_CNT] = {0};
+	size_t cnt;
 	int err;
 
 	err = vp_shared_maps_create(&s->maps, ring_size(o), o->procs_max ? o->procs_max : PROCS_MAX,
@@ -145,14 +165,18 @@ static int load_objects(struct vp_session *s, const struct vp_session_opts *o, b
 		err = open_track(s, o, &units[UNIT_TRACK], e);
 	if (!err)
 		err = vp_mm_walk_open(&s->mm_walk, &s->maps.core_btf, &units[UNIT_MM_WALK], e);
+	if (!err)
+		err = open_live(s, o, &units[UNIT_LIVE], e);
 	if (err)
 		return err;
-	err = vp_load(units, UNIT_CNT, o->sequential_load, e);
+	cnt = units[UNIT_LIVE].skeleton ? UNIT_CNT : UNIT_LIVE;
+	err = vp_load(units, cnt, o->sequential_load, e);
 	if (err && verbose)
-		vp_load_report(stderr, units, UNIT_CNT);
+		vp_load_report(stderr, units, cnt);
 	s->track_loaded = !err && !units[UNIT_TRACK].err;
 	if (!err && !units[UNIT_MM_WALK].err && !o->no_mm_walk)
 		allow_mm_walk(s);
+	s->live_load_err = units[UNIT_LIVE].err;
 	vp_load_units_free(units, UNIT_CNT);
 	return err;
 }
@@ -162,6 +186,8 @@ static void close_objects(struct vp_session *s)
 	sampler__destroy(s->sampler);
 	deferred__destroy(s->deferred);
 	track__destroy(s->track);
+	vp_live_close(s->live);
+	s->live = NULL;
 	s->sampler = NULL;
 	s->deferred = NULL;
 	s->track = NULL;
@@ -204,6 +230,7 @@ int vp_session_open(struct vp_session **out, const struct vp_session_opts *o, st
 
 	if (!s)
 		return vp_err_set(e, -ENOMEM, "out of memory");
+	s->filter = o->filter;
 	err = vp_perf_events_open(&s->events, o->event, o->freq_hz, e);
 	if (!err)
 		err = load_for_mode(s, o, verbose, e);
@@ -230,7 +257,11 @@ void vp_session_close(struct vp_session *s)
 int vp_session_add_target(struct vp_session *s, pid_t id, uint32_t flags, struct vp_err *e)
 {
 	int fd = vp_shared_maps_fd(&s->maps, "targets");
+	struct vp_procinfo info;
 
+	if (s->filter == VP_FILTER_TID && !vp_procinfo_read(id, &info) &&
+	    vp_live_add_process(s->live, info.tgid))
+		return vp_err_set(e, -ENOMEM, "out of memory");
 	if (bpf_map_update_elem(fd, &id, &flags, BPF_ANY))
 		return vp_err_set(e, -errno, "target %d: %s", id,
 				  errno == E2BIG ? "too many targets" : strerror(errno));
@@ -240,7 +271,11 @@ int vp_session_add_target(struct vp_session *s, pid_t id, uint32_t flags, struct
 int vp_session_set_cgroup(struct vp_session *s, int cgroup_fd, struct vp_err *e)
 {
 	__u32 zero = 0;
+	struct stat st;
 
+	if (fstat(cgroup_fd, &st))
+		return vp_err_set(e, -errno, "cgroup: %s", strerror(errno));
+	vp_live_set_cgroup(s->live, st.st_ino);
 	if (bpf_map_update_elem(vp_shared_maps_fd(&s->maps, "target_cgroup"), &zero, &cgroup_fd,
 				BPF_ANY))
 		return vp_err_set(e, -errno, "cgroup: %s (needs cgroup v2)", strerror(errno));
@@ -250,6 +285,16 @@ int vp_session_set_cgroup(struct vp_session *s, int cgroup_fd, struct vp_err *e)
 bool vp_session_track(struct vp_session *s)
 {
 	return s->track_loaded && track__attach(s->track) == 0;
+}
+
+int vp_session_track_live(struct vp_session *s, struct vp_err *e)
+{
+	return vp_live_attach(s->live, s->live_load_err, s->ring, e);
+}
+
+enum vp_track_rung vp_session_rung(const struct vp_session *s)
+{
+	return vp_live_rung(s->live);
 }
 
 int vp_session_walk(struct vp_session *s, const pid_t *tgids, size_t cnt, struct vp_err *e)
@@ -290,6 +335,7 @@ int vp_session_stop(struct vp_session *s, bool (*missing)(void *ctx), void *ctx)
 		wait_for_stacks(missing, ctx);
 	if (s->track_loaded)
 		track__detach(s->track);
+	vp_live_detach(s->live);
 	return vp_ring_stop(s->ring);
 }
 
@@ -301,6 +347,11 @@ int vp_session_counters(const struct vp_session *s, uint64_t out[VP_CNT_CNT])
 bool vp_session_walks_mm(const struct vp_session *s)
 {
 	return s->walks_mm;
+}
+
+void vp_session_sideband_stats(const struct vp_session *s, struct vp_sideband_stats *out)
+{
+	vp_live_get_stats(s->live, out);
 }
 
 bool vp_session_is_deferred(const struct vp_session *s)

@@ -3,6 +3,7 @@
 #ifndef VP_SESSION_H
 #define VP_SESSION_H
 
+#include "live.h"
 #include "perf_events.h"
 #include "ring.h"
 #include "shared_maps.h"
@@ -23,7 +24,9 @@ struct vp_session_opts {
 	enum vp_unwind_mode unwind_mode;
 	uint32_t call_graph; /* VP_CALL_GRAPH_* */
 	uint32_t freq_hz;
-	const char *event; /* NULL: the best there is */
+	const char *event;	  /* NULL: the best there is */
+	enum vp_track_rung track; /* how new mappings are seen */
+	size_t sideband_bytes;	  /* see vp_live_opts */
 	bool all_maps;
 	bool no_mm_walk;      /* bpf_find_vma alone, one answer a sample */
 	bool sequential_load; /* only to compare */
@@ -48,6 +51,14 @@ int vp_session_set_cgroup(struct vp_session *s, int cgroup_fd, struct vp_err *e)
 /* exec, fork and exit; false: this kernel cannot, and children cannot be followed. */
 bool vp_session_track(struct vp_session *s);
 
+/*
+ * New mappings, by the rung that the options name; called first of these four. What is mapped
+ * between this call and the walk is reported once all the same.
+ */
+int vp_session_track_live(struct vp_session *s, struct vp_err *e);
+/* Which it is; VP_TRACK_OFF: none, and new mappings are found when samples hit them. */
+enum vp_track_rung vp_session_rung(const struct vp_session *s);
+
 /* Fills the tables with what is mapped now; cnt 0: of all processes. */
 int vp_session_walk(struct vp_session *s, const pid_t *tgids, size_t cnt, struct vp_err *e);
 
@@ -65,6 +76,9 @@ int vp_session_counters(const struct vp_session *s, uint64_t out[VP_CNT_CNT]);
 
 /* Whether mappings are also looked up in the kernel's tree of VMAs: see mm_walk.h. */
 bool vp_session_walks_mm(const struct vp_session *s);
+
+/* Of live tracking by the sideband; after the stop. */
+void vp_session_sideband_stats(const struct vp_session *s, struct vp_sideband_stats *out);
 
 /* Which mode was taken. */
 bool vp_session_is_deferred(const struct vp_session *s);

@@ -180,6 +180,13 @@ void vp_mmap2_set_name(struct vp_mmap2 *m, const char *name)
 	set_name_size(m);
 }
 
+static int decode_comm(struct vp_decoder *d, const struct vp_rec_comm *r, size_t size)
+{
+	if (size == sizeof(*r) && !is_terminated(r->comm, sizeof(r->comm)))
+		return count(&d->bad_cnt);
+	return DECODE_FIXED(d, comm, vp_rec_comm, r, size);
+}
+
 int vp_decode(struct vp_decoder *d, const void *data, size_t size)
 {
 	const struct vp_rec_hdr *hdr = data;
@@ -208,6 +215,8 @@ int vp_decode(struct vp_decoder *d, const void *data, size_t size)
 		return DECODE_FIXED(d, exit, vp_rec_exit, data, size);
 	case VP_REC_INHERIT:
 		return DECODE_FIXED(d, inherit, vp_rec_inherit, data, size);
+	case VP_REC_COMM:
+		return decode_comm(d, data, size);
 	default:
 		return count(&d->unknown_cnt);
 	}

@@ -27,6 +27,7 @@ struct vp_record_ops {
 	int (*fork)(void *ctx, const struct vp_rec_fork *r);
 	int (*exit)(void *ctx, const struct vp_rec_exit *r);
 	int (*inherit)(void *ctx, const struct vp_rec_inherit *r);
+	int (*comm)(void *ctx, const struct vp_rec_comm *r);
 	/* the user part of deferred samples: see joiner.h */
 	int (*user_stack)(void *ctx, const struct vp_rec_user_stack *r,
 			  const struct vp_frame *user);

@@ -558,6 +558,13 @@ static int on_inherit(void *ctx, const struct vp_rec_inherit *r)
 	return j->inner->inherit ? j->inner->inherit(j->inner_ctx, r) : 0;
 }
 
+static int on_comm(void *ctx, const struct vp_rec_comm *r)
+{
+	struct vp_joiner *j = ctx;
+
+	return j->inner->comm ? j->inner->comm(j->inner_ctx, r) : 0;
+}
+
 const struct vp_record_ops vp_joiner_ops = {
 	.mmap2 = on_mmap2,
 	.sample = on_sample,
@@ -565,6 +572,7 @@ const struct vp_record_ops vp_joiner_ops = {
 	.fork = on_fork,
 	.exit = on_exit_rec,
 	.inherit = on_inherit,
+	.comm = on_comm,
 	.user_stack = on_user_stack,
 };
 

@@ -247,6 +247,14 @@ static int on_inherit(void *ctx, const struct vp_rec_inherit *rec)
 	return r->perfdata ? vp_perfdata_inherit(r->perfdata, rec) : 0;
 }
 
+/* Samples carry their thread's name themselves. */
+static int on_comm(void *ctx, const struct vp_rec_comm *rec)
+{
+	struct vp_recording *r = ctx;
+
+	return r->perfdata ? vp_perfdata_comm(r->perfdata, rec) : 0;
+}
+
 const struct vp_record_ops vp_recording_ops = {
 	.mmap2 = on_mmap2,
 	.sample = on_sample,
@@ -254,6 +262,7 @@ const struct vp_record_ops vp_recording_ops = {
 	.fork = on_fork,
 	.exit = on_exit_rec,
 	.inherit = on_inherit,
+	.comm = on_comm,
 };
 
 void vp_recording_free(struct vp_recording *r)

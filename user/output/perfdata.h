@@ -45,12 +45,14 @@ int vp_perfdata_kernel_module(struct vp_perfdata *w, const char *name, uint64_t 
  * mmap2: copies rec->perf.size bytes from rec->perf and appends the sample_id trailer.
  * sample: writes a COMM record first when the thread's comm is new or has changed. kern, user:
  * rec->kern_cnt addresses, rec->user_cnt frames.
- * exec: COMM with misc COMM_EXEC. inherit: the mappings written for `from` again for `proc`.
+ * exec: COMM with misc COMM_EXEC. comm: COMM, unless the file says that of the thread already.
+ * inherit: the mappings written for `from` again for `proc`.
  */
 int vp_perfdata_mmap2(struct vp_perfdata *w, const struct vp_rec_mmap2 *rec);
 int vp_perfdata_sample(struct vp_perfdata *w, const struct vp_rec_sample *rec, const uint64_t *kern,
 		       const struct vp_frame *user);
 int vp_perfdata_exec(struct vp_perfdata *w, const struct vp_rec_exec *rec);
+int vp_perfdata_comm(struct vp_perfdata *w, const struct vp_rec_comm *rec);
 int vp_perfdata_fork(struct vp_perfdata *w, const struct vp_rec_fork *rec);
 int vp_perfdata_exit(struct vp_perfdata *w, const struct vp_rec_exit *rec);
 int vp_perfdata_inherit(struct vp_perfdata *w, const struct vp_rec_inherit *rec);

@@ -335,6 +335,13 @@ int vp_perfdata_exec(struct vp_perfdata *w, const struct vp_rec_exec *rec)
 	return write_comm(w, &o, rec->proc.start_ns, rec->comm, PERF_RECORD_MISC_COMM_EXEC);
 }
 
+int vp_perfdata_comm(struct vp_perfdata *w, const struct vp_rec_comm *rec)
+{
+	struct pd_origin o = {rec->proc.tgid, rec->tid, rec->hdr.cpu, rec->hdr.ts_ns};
+
+	return name_thread(w, &rec->proc, rec->comm, &o);
+}
+
 /* struct perf_record_fork, of FORK and EXIT. */
 static int write_task(struct vp_perfdata *w, uint32_t type, const struct pd_origin *o,
 		      uint32_t parent_tgid, uint32_t parent_tid)

@@ -10,6 +10,9 @@
 struct anon_vma_name;
 struct bpf_iter_meta;
 struct callback_head;
+struct cgroup;
+struct cgroup_subsys_state;
+struct css_set;
 struct dentry;
 struct dentry_operations;
 struct file;
@@ -18,6 +21,7 @@ struct files_struct;
 struct fs_struct;
 struct hlist_bl_node;
 struct inode;
+struct kernfs_node;
 struct list_head;
 struct maple_alloc;
 struct maple_enode;
@@ -259,6 +263,7 @@ struct task_struct {
 	struct signal_struct *signal;
 	u64 parent_exec_id;
 	u64 self_exec_id;
+	struct css_set *cgroups;
 };
 
 typedef struct {
@@ -308,6 +313,23 @@ struct linux_binprm {
 
 struct nsproxy {
 	struct pid_namespace *pid_ns_for_children;
+};
+
+struct css_set {
+	struct cgroup *dfl_cgrp;
+};
+
+struct cgroup_subsys_state {
+	struct cgroup_subsys_state *parent;
+};
+
+struct cgroup {
+	struct cgroup_subsys_state self;
+	struct kernfs_node *kn;
+};
+
+struct kernfs_node {
+	u64 id;
 };
 
 struct maple_tree {
