@@ -7,16 +7,16 @@
 #ifndef VP_COUNTERS_H
 #define VP_COUNTERS_H
 
-#define VP_CNT_SAMPLES		 0  /* samples delivered */
-#define VP_CNT_LOST_SAMPLE	 1  /* samples lost: ring full */
-#define VP_CNT_LOST_MMAP2	 2  /* mappings whose record was lost: ring full */
-#define VP_CNT_LOST_EVENT	 3  /* exec, fork, exit or inherit records lost: ring full */
-#define VP_CNT_PROC_FULL	 4  /* processes without a table: no room */
-#define VP_CNT_XMAP_FULL	 5  /* mappings beyond a process's table: kept in the shared cache */
-#define VP_CNT_FILE_FULL	 6  /* files beyond the table of identities */
-#define VP_CNT_TABLE_BUSY	 7  /* mappings not entered: no table, or it was being changed */
-#define VP_CNT_FIND_OK		 8  /* bpf_find_vma in samples: answered */
-#define VP_CNT_FIND_NONE	 9  /* … nothing mapped there */
+#define VP_CNT_SAMPLES		 0 /* samples delivered */
+#define VP_CNT_LOST_SAMPLE	 1 /* samples lost: ring full */
+#define VP_CNT_LOST_MMAP2	 2 /* mappings whose record was lost: ring full */
+#define VP_CNT_LOST_EVENT	 3 /* exec, fork, exit or inherit records lost: ring full */
+#define VP_CNT_PROC_FULL	 4 /* processes without a table: no room */
+#define VP_CNT_XMAP_FULL	 5 /* mappings beyond a process's table: kept in the shared cache */
+#define VP_CNT_FILE_FULL	 6 /* files beyond the table of identities */
+#define VP_CNT_TABLE_BUSY	 7 /* mappings not entered: no table, or it was being changed */
+#define VP_CNT_FIND_OK		 8 /* bpf_find_vma in samples: answered */
+#define VP_CNT_FIND_NONE	 9 /* … nothing mapped there */
 #define VP_CNT_FIND_BUSY	 10 /* … could not be asked */
 #define VP_CNT_FRAMES		 11 /* user frames delivered */
 #define VP_CNT_FRAMES_UNRESOLVED 12 /* … whose mapping was unknown and could not be asked */

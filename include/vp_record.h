@@ -110,10 +110,10 @@ struct vp_rec_mmap2 {
 };
 
 /* How a frame was found. */
-#define VP_FRAME_F_LEAF	   (1 << 0) /* interrupted here (also by a signal): pc is no return address */
-#define VP_FRAME_F_FP	   (1 << 1) /* found by following the frame pointer */
-#define VP_FRAME_F_FRESH   (1 << 2) /* resolved by bpf_find_vma in this sample */
-#define VP_FRAME_F_NO_ROWS (1 << 3) /* its file's unwind rows are not in the kernel (yet) */
+#define VP_FRAME_F_LEAF	    (1 << 0) /* interrupted here (also by a signal): pc is no return address */
+#define VP_FRAME_F_FP	    (1 << 1) /* found by following the frame pointer */
+#define VP_FRAME_F_FRESH    (1 << 2) /* resolved by bpf_find_vma in this sample */
+#define VP_FRAME_F_NO_ROWS  (1 << 3) /* its file's unwind rows are not in the kernel (yet) */
 #define VP_FRAME_F_REMAPPED (1 << 4) /* in a copy of the file's text: VP_MMAP2_F_REMAPPED */
 
 /* One user frame, innermost first in a sample. */

@@ -80,7 +80,7 @@ static __always_inline __u32 vp_tree_slot(struct vp_tree_node *node, __u32 pivot
 	return i;
 }
 
-#define vp_word_of(type, field) (bpf_core_field_offset(type, field) / sizeof(__u64))
+#define vp_word_of(type, field)	 (bpf_core_field_offset(type, field) / sizeof(__u64))
 #define vp_words_in(type, field) (bpf_core_field_size(((type *)0)->field) / sizeof(__u64))
 
 /* One level down; 1 ends the walk. */

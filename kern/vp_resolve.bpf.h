@@ -42,7 +42,7 @@ struct vp_stack_buf {
 	struct vp_far_answer far; /* what the shared cache had */
 	__u32 hit_file_id;
 	__u16 hit_verdict;
-	__u16 hit_flags; /* VP_FRAME_F_* of a frame in it */
+	__u16 hit_flags;		/* VP_FRAME_F_* of a frame in it */
 	struct vp_cached_rule no_cache; /* used without a cache of this CPU */
 	union {
 		struct vp_rec_sample sample;

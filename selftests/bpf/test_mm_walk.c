@@ -66,9 +66,9 @@ static size_t count_agreed(const uint64_t *at, size_t cnt, size_t *busy)
 		bss->vp_try_cnt = (uint32_t)n;
 		bss->vp_try_agreed = 0;
 		bss->vp_try_busy = 0;
-		cr_assert(zero(int, bpf_prog_test_run_opts(
-					    bpf_program__fd(walk.skel->progs.vp_try_mm_walk),
-					    &run)));
+		cr_assert(
+			zero(int, bpf_prog_test_run_opts(
+					  bpf_program__fd(walk.skel->progs.vp_try_mm_walk), &run)));
 		agreed += bss->vp_try_agreed;
 		*busy += bss->vp_try_busy;
 	}
@@ -197,8 +197,7 @@ static void count_links(const struct record_log *l, size_t *known, size_t *busy)
 			continue;
 		for (size_t n = 1; n <= LINKS; n++) {
 			*known += it->user[n].verdict == VP_VERDICT_FILE &&
-				  it->user[n].offset ==
-					  2 * (n - 1) * PAGE + sizeof(link_code) - 2;
+				  it->user[n].offset == 2 * (n - 1) * PAGE + sizeof(link_code) - 2;
 			*busy += it->user[n].verdict == VP_VERDICT_BUSY;
 		}
 		return;

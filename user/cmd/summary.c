@@ -142,7 +142,8 @@ static void print_rows(FILE *f, const struct vp_summary *s)
 			percent(s->recording->fp_cnt, s->recording->frame_cnt));
 	if (s->recording->remapped_cnt)
 		fprintf(f,
-			"in text that its program moved to anonymous memory: %.1f %% of user frames\n",
+			"in text that its program moved to anonymous memory: %.1f %% of user "
+			"frames\n",
 			percent(s->recording->remapped_cnt, s->recording->frame_cnt));
 	print_loss(f, "user frames in files whose unwind rows were not there yet",
 		   s->recording->no_rows_cnt, s->recording->frame_cnt);

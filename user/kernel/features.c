@@ -429,10 +429,13 @@ static int probe_task_work(struct vp_features *f, char *detail)
 static int probe_maple_walk(struct vp_features *f, char *detail)
 {
 	int err = probe_member(f, "maple_range_64", "pivot");
+	libbpf_print_fn_t print;
 
 	if (err != 1)
 		return err;
+	print = libbpf_set_print(NULL);
 	err = vp_mm_walk_probe();
+	libbpf_set_print(print);
 	if (err == 0)
 		snprintf(detail, DETAIL_LEN, "the tree and bpf_find_vma disagree");
 	return err;
@@ -616,7 +619,8 @@ static const struct feature_def defs[] = {
 	[VP_FEAT_TASK_WORK] = {"task_work", "6.18",
 			       "user stacks are taken in the interrupt (inline)",
 			       "Linux 6.18 or later", false, probe_task_work},
-	[VP_FEAT_MAPLE_WALK] = {"maple_walk", "6.1", "one unknown address a sample is resolved inline",
+	[VP_FEAT_MAPLE_WALK] = {"maple_walk", "6.1",
+				"one unknown address a sample is resolved inline",
 				"Linux 6.1 or later", false, probe_maple_walk},
 	[VP_FEAT_MM_LOCK_SEQ] = {"mm_lock_seq", "6.4", "changed mappings are noticed later",
 				 "a kernel with CONFIG_PER_VMA_LOCK=y", false, probe_mm_lock_seq},

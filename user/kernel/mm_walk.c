@@ -11,8 +11,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define TRIES	   3  /* another thread may change the mappings meanwhile */
-#define ISLAND_CNT 48 /* mappings of a page with a page of nothing between them: makes the tree deep */
+#define TRIES 3 /* another thread may change the mappings meanwhile */
+#define ISLAND_CNT                                                                                 \
+	48 /* mappings of a page with a page of nothing between them: makes the tree deep */
 
 int vp_mm_walk_open(struct vp_mm_walk *w, struct vp_core_btf *core_btf, struct vp_load_unit *unit,
 		    struct vp_err *e)
