@@ -56,13 +56,15 @@ struct vp_tree_walk {
 
 /*
  * The first of cnt pivots, from word `pivots` on, that is not below `at`: the last byte of what the slot
- * of that number is for. An unused one is 0, and the slot goes on to the node's end.
+ * of that number is for. An unused one is 0, and the slot goes on to the node's end. A global
+ * function: verified once.
  */
-static __always_inline __u32 vp_tree_slot(struct vp_tree_node *node, __u32 pivots, __u32 cnt,
-					  __u64 at)
+__noinline int vp_tree_slot(struct vp_tree_node *node, __u32 pivots, __u32 cnt, __u64 at)
 {
 	__u32 i;
 
+	if (!node)
+		return 0;
 	for (i = 0; i < VP_NODE_WORDS / 2 - 1; i++) {
 		__u64 pivot;
 
