@@ -88,12 +88,13 @@ struct vp_rows_desc {
 
 /* State of a file's rows. */
 #define VP_ROW_FILE_UNKNOWN 0 /* not asked for yet, or freed: frames are marked NO_ROWS */
-#define VP_ROW_FILE_READY   1 /* its array is in place, desc is valid */
+#define VP_ROW_FILE_READY   1 /* its array is in place or on its way, desc is valid */
 #define VP_ROW_FILE_NONE    2 /* it has none: frame pointers are all there is */
 
 /*
- * Element file_id of `row_files`; [0]: the vdso. Written by user space: the array first, then
- * desc, then state (taken back in the reverse order); used by the kernel side alone.
+ * Element file_id of `row_files`; [0]: the vdso. Written by user space: the array first (unless
+ * there has never been one: then it may come last), then desc, then state (taken back in the
+ * reverse order); used by the kernel side alone.
  */
 struct vp_row_file {
 	struct vp_rows_desc desc;

@@ -150,20 +150,38 @@ static void tell_kernel(struct vp_row_maps *m, const struct vp_row_slot *slot, u
 	vp_row_maps_set_state(m, slot->file_id, VP_ROW_FILE_READY);
 }
 
+static void take_back(struct vp_row_maps *m, const struct vp_row_slot *slot)
+{
+	vp_row_maps_set_state(m, slot->file_id, VP_ROW_FILE_UNKNOWN);
+	m->files[slot->file_id].desc = (struct vp_rows_desc){0};
+}
+
+/*
+ * Where there has never been an array the kernel side may be told before: it finds none, or this
+ * one. So rows are in use while we wait for the grace period.
+ */
 static size_t put_batch(struct vp_row_maps *m, const struct vp_row_slot *slots, size_t cnt,
 			uint64_t now_ns)
 {
 	__u32 file_ids[BATCH_MAX];
+	bool told[BATCH_MAX];
 	int fds[BATCH_MAX];
 	size_t done;
 
 	for (size_t i = 0; i < cnt; i++) {
 		file_ids[i] = slots[i].file_id;
 		fds[i] = slots[i].fd;
+		told[i] = !m->files[slots[i].file_id].desc.elem_cnt;
+		if (told[i])
+			tell_kernel(m, &slots[i], now_ns);
 	}
 	done = put_arrays(m->arrays_fd, file_ids, fds, cnt);
 	for (size_t i = 0; i < done; i++)
-		tell_kernel(m, &slots[i], now_ns);
+		if (!told[i])
+			tell_kernel(m, &slots[i], now_ns);
+	for (size_t i = done; i < cnt; i++)
+		if (told[i])
+			take_back(m, &slots[i]);
 	return done;
 }
 

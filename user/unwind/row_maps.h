@@ -40,9 +40,10 @@ uint64_t vp_row_array_bytes(uint32_t elem_cnt);
 int vp_row_array_new(const struct vp_rows *rows, const struct vp_rows_desc *desc);
 
 /*
- * Puts the arrays in place and then tells the kernel side of them; they count as used at now_ns
+ * Puts the arrays in place and tells the kernel side of them; they count as used at now_ns
  * (CLOCK_MONOTONIC). Descriptors stay the caller's. Waits for an RCU grace period (10 to 20 ms),
- * one for up to 64 of them. Returns how many, from the first, are in place.
+ * one for up to 64 of them; a file's first rows are in use before it is over. Returns how many,
+ * from the first, are in place.
  */
 size_t vp_row_maps_put(struct vp_row_maps *m, const struct vp_row_slot *slots, size_t cnt,
 		       uint64_t now_ns);
