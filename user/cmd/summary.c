@@ -41,13 +41,13 @@ static void print_losses(FILE *f, const struct vp_summary *s)
 
 	print_loss(f, "samples lost: the ring was full", c[VP_CNT_LOST_SAMPLE], samples);
 	print_loss(f, "mappings lost: the ring was full", c[VP_CNT_LOST_MMAP2], 0);
-	print_loss(f, "new mappings not looked at: the CPU was busy with another",
+	print_loss(f, "new mappings left to samples: the CPU was busy with another",
 		   c[VP_CNT_LIVE_BUSY], 0);
-	print_loss(f, "records of new mappings lost: perf's buffer was full", s->sideband.lost_cnt,
+	print_loss(f, "new mappings left to samples: perf's buffer was full", s->sideband.lost_cnt,
 		   0);
-	print_loss(f, "new mappings not asked for: their process maps too often",
+	print_loss(f, "new mappings left to samples: their process maps too often",
 		   s->sideband.limited_cnt, 0);
-	print_loss(f, "new mappings not asked for: their process was changing them",
+	print_loss(f, "new mappings left to samples: their process was changing them",
 		   s->sideband.locked_cnt, 0);
 	print_loss(f, "exec, fork and exit events lost: the ring was full", c[VP_CNT_LOST_EVENT],
 		   0);
