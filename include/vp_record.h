@@ -91,8 +91,9 @@ struct vp_perf_mmap2 {
  * After `perf` comes the filename: name_bytes of it with padding.
  *
  * The name is what the mapping process calls the file, from its root. With VP_MMAP2_F_NAME_PARTS
- * (where bpf_d_path is not allowed or would tell something else) it is the path's components leaf first, each NUL-terminated: "libc.so.6\0lib\0usr\0" is
- * "/usr/lib/libc.so.6"; the reader rebuilds the body before anyone sees it.
+ * (where bpf_d_path is not allowed or would tell something else) it is the path's components leaf
+ * first, each NUL-terminated: "libc.so.6\0lib\0usr\0" is "/usr/lib/libc.so.6"; the reader rebuilds
+ * the body before anyone sees it.
  */
 struct vp_rec_mmap2 {
 	struct vp_rec_hdr hdr;

@@ -20,6 +20,10 @@
 #define VP_VERDICT_BUSY	     7 /* could not be asked: says nothing about the address */
 #define VP_VERDICT_CNT	     8
 
+/* x86's [vsyscall] page, which is no VMA, at the same place in all 64-bit processes. */
+#define VP_VSYSCALL_ADDR 0xffffffffff600000UL
+#define VP_VSYSCALL_END	 0xffffffffff601000UL
+
 /*
  * File identity: equal for every process that maps the same inode with the same contents. dev is
  * the kernel's 32-bit dev_t (major << 20 | minor), as the kernel sees the file: on overlayfs that

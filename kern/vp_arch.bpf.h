@@ -68,11 +68,9 @@ static __always_inline bool vp_is_no_pc(__u64 pc)
  * The page that old programs call the time from. The kernel does its functions' work when it is
  * to fetch their first instruction: the stack is as the call left it.
  */
-#define VP_VSYSCALL_PAGE 0xffffffffff600000UL
-
 static __always_inline bool vp_is_vsyscall(__u64 pc)
 {
-	return pc >> PAGE_SHIFT == VP_VSYSCALL_PAGE >> PAGE_SHIFT;
+	return pc >= VP_VSYSCALL_ADDR && pc < VP_VSYSCALL_END;
 }
 
 static __always_inline void vp_called_rule(struct vp_rule *rule)

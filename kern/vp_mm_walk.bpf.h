@@ -55,9 +55,9 @@ struct vp_tree_walk {
 };
 
 /*
- * The first of cnt pivots, from word `pivots` on, that is not below `at`: the last byte of what the slot
- * of that number is for. An unused one is 0, and the slot goes on to the node's end. A global
- * function: verified once.
+ * The first of cnt pivots, from word `pivots` on, that is not below `at`: the last byte of what
+ * the slot of that number is for. An unused one is 0, and the slot goes on to the node's end. A
+ * global function: verified once.
  */
 __noinline int vp_tree_slot(struct vp_tree_node *node, __u32 pivots, __u32 cnt, __u64 at)
 {

@@ -433,7 +433,7 @@ static __always_inline void vp_xmap_publish(struct vp_proc *proc, const struct v
 	vp_proc_unlock(proc);
 }
 
-/* Nothing is mapped at pc any more. Without the lock: a slot that gets another range meanwhile is lost. */
+/* Nothing is mapped at pc any more. Without the lock: a range that the slot gets meanwhile is lost. */
 static __always_inline void vp_xmap_forget(struct vp_proc *proc, __u64 pc)
 {
 	__u32 slot = vp_xmap_slot(proc, pc);

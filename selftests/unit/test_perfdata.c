@@ -671,6 +671,25 @@ Test(perfdata, data_mappings_are_written_but_not_inherited)
 	s.prot = 3;
 	pds_map(&s, 0, 0x20000, 0x1000, 0, "/data");
 	pds_inherit(&s, other_proc(10), s.proc);
+	s.proc = other_proc(10);
+	pds_sample_at(&s, 0x10000);
+	pds_sample_at(&s, 0x20000);
+	pds_close(&s);
+	cr_expect(eq(int, pds_records(&s, PERF_RECORD_MMAP2, 0), 3));
+	pds_remove(&s);
+}
+
+Test(perfdata, inherited_mappings_that_no_sample_is_in_are_not_written_again)
+{
+	struct pds s;
+
+	pds_open(&s);
+	pds_map(&s, 0, 0x10000, 0x1000, 0, "/a");
+	pds_map(&s, 0, 0x20000, 0x1000, 0, "/b");
+	for (uint32_t i = 10; i < 30; i++)
+		pds_inherit(&s, other_proc(i), s.proc);
+	s.proc = other_proc(20);
+	pds_sample_at(&s, 0x10000);
 	pds_close(&s);
 	cr_expect(eq(int, pds_records(&s, PERF_RECORD_MMAP2, 0), 3));
 	pds_remove(&s);
@@ -688,6 +707,9 @@ Test(perfdata, inherited_mappings_give_way_to_the_childs_own)
 	s.proc = other_proc(10);
 	pds_map(&s, 0, 0x20000, 0x2000, 0, "/c");
 	pds_inherit(&s, s.proc, parent);
+	pds_sample_at(&s, 0x10000);
+	pds_sample_at(&s, 0x10000);
+	pds_sample_at(&s, 0x20000);
 	pds_close(&s);
 	cr_expect(eq(int, pds_records(&s, PERF_RECORD_MMAP2, 0), 4));
 	pds_remove(&s);

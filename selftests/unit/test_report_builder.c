@@ -253,6 +253,20 @@ Test(report_builder, kernel_addresses_have_kernel_labels)
 	cr_expect(zero(u64, b.user_nameless_cnt));
 }
 
+Test(report_builder, the_vsyscall_page_is_user_code_whichever_stack_has_it)
+{
+	const uint64_t kern[] = {0xffffffff81000100, 0xffffffffff600400};
+	const struct vp_frame user[] = {made_frame(VP_VERDICT_NO_VMA, 0xffffffffff600400)};
+
+	cr_assert(zero(int, made_sample(&m, kern, 2, NULL, 0, VP_END_KERNEL_ONLY)));
+	cr_assert(zero(int, made_sample(&m, kern, 2, user, 1, VP_END_BOTTOM)));
+	build();
+	for (size_t i = 0; i < 2; i++) {
+		cr_expect(eq(u64, b.report.stacks[i].frame_cnt, 2));
+		expect_label(i, 1, "[vsyscall]", "[vsyscall]", VP_LABEL_USER);
+	}
+}
+
 Test(report_builder, hidden_kernel_addresses_are_one_label)
 {
 	const uint64_t kern[] = {0xffffffff81000200, 0xffffffff81000100};

@@ -345,7 +345,7 @@ static const char *rung_text(const struct vp_session *s)
 	case VP_TRACK_SIDEBAND:
 		return "sideband (perf's records)";
 	default:
-		return "nothing until a sample hits them";
+		return "the samples that hit them";
 	}
 }
 

@@ -33,7 +33,8 @@ static const char help[] =
 	"                         where the kernel can (Linux 6.18)\n"
 	"      --track HOW        new mappings are seen by fentry, kprobe or sideband (perf's "
 	"records);\n"
-	"                         auto (the default): the first that the kernel allows\n"
+	"                         auto (the default): the first that the kernel allows;\n"
+	"                         off: by the samples that hit them\n"
 	"      --unwind-memory MB for unwind information in the kernel (256)\n"
 	"      --all-maps         record all mappings, not only executable ones\n"
 	"      --no-mm-walk       ask for mappings by bpf_find_vma alone: in the interrupt, one\n"
@@ -141,7 +142,7 @@ static int parse_track(struct vp_record_args *a, const char *s)
 {
 	if (vp_track_rung_parse(s, &a->track))
 		return 0;
-	return usage("--track", s, "want fentry, kprobe, sideband or auto");
+	return usage("--track", s, "want fentry, kprobe, sideband, auto or off");
 }
 
 static int parse_unwind_memory(struct vp_record_args *a, const char *s)

@@ -41,13 +41,13 @@ static void print_losses(FILE *f, const struct vp_summary *s)
 
 	print_loss(f, "samples lost: the ring was full", c[VP_CNT_LOST_SAMPLE], samples);
 	print_loss(f, "mappings lost: the ring was full", c[VP_CNT_LOST_MMAP2], 0);
-	print_loss(f, "new mappings not looked at: the CPU was busy with another",
+	print_loss(f, "new mappings left to samples: the CPU was busy with another",
 		   c[VP_CNT_LIVE_BUSY], 0);
-	print_loss(f, "records of new mappings lost: perf's buffer was full", s->sideband.lost_cnt,
+	print_loss(f, "new mappings left to samples: perf's buffer was full", s->sideband.lost_cnt,
 		   0);
-	print_loss(f, "new mappings not asked for: their process maps too often",
+	print_loss(f, "new mappings left to samples: their process maps too often",
 		   s->sideband.limited_cnt, 0);
-	print_loss(f, "new mappings not asked for: their process was changing them",
+	print_loss(f, "new mappings left to samples: their process was changing them",
 		   s->sideband.locked_cnt, 0);
 	print_loss(f, "exec, fork and exit events lost: the ring was full", c[VP_CNT_LOST_EVENT],
 		   0);
@@ -65,8 +65,6 @@ static void print_losses(FILE *f, const struct vp_summary *s)
 	print_loss(f, "kernel stacks cut", s->recording->kern_cut_cnt, samples);
 	print_loss(f, "processes beyond the kernel's table: their mappings were asked for anew",
 		   c[VP_CNT_PROC_FULL], 0);
-	print_loss(f, "mappings beyond their process's table: kept in a cache that all share",
-		   c[VP_CNT_XMAP_FULL], 0);
 	print_loss(f, "files beyond the table of files: not named", c[VP_CNT_FILE_FULL], 0);
 	print_loss(f, "files not read: their file system does not answer", s->unread_cnt, 0);
 	print_loss(f, "file names too long", c[VP_CNT_NAME_CUT], 0);
@@ -137,6 +135,9 @@ static void print_rows(FILE *f, const struct vp_summary *s)
 			"%" PRIu64 " as idle, %" PRIu64 " to make room\n",
 			st.row_cnt, st.file_cnt[VP_ROWS_OK], (double)st.bytes / (1 << 20),
 			st.idle_cnt, st.evicted_cnt);
+	if (s->verbose)
+		print_loss(f, "mappings beyond their process's table: kept in a cache that all share",
+			   s->counters[VP_CNT_XMAP_FULL], 0);
 	if (s->recording->fp_cnt)
 		fprintf(f, "found by frame pointer: %.1f %% of user frames\n",
 			percent(s->recording->fp_cnt, s->recording->frame_cnt));

@@ -2,8 +2,7 @@
 #ifndef VP_VSYSCALL_H
 #define VP_VSYSCALL_H
 
-#define VP_VSYSCALL_ADDR 0xffffffffff600000UL
-#define VP_VSYSCALL_END	 0xffffffffff601000UL
+#include "../../include/vp_xmap.h" /* where it is */
 
 /*
  * Rights of x86's [vsyscall] page as /proc shows them: "r-xp" (vsyscall=emulate), "--xp"

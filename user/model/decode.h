@@ -41,7 +41,8 @@ struct vp_decoder {
 };
 
 /*
- * One record of `size` bytes. Names in parts are put together. 0, or what the op returned; bad and unknown records are counted, not errors.
+ * One record of `size` bytes. Names in parts are put together. 0, or what the op returned; bad and
+ * unknown records are counted, not errors.
  */
 int vp_decode(struct vp_decoder *d, const void *data, size_t size);
 

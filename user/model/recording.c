@@ -144,6 +144,15 @@ static struct vp_at user_at(const struct vp_frame *f)
 	};
 }
 
+/* Without what both stacks have: [vsyscall], a page of user code in the kernel's half. */
+static size_t kern_only(const struct vp_rec_sample *s, const uint64_t *kern,
+			const struct vp_frame *user)
+{
+	size_t n = s->kern_cnt;
+
+	return n && s->user_cnt && kern[n - 1] == user[0].pc ? n - 1 : n;
+}
+
 static void note_sample(struct vp_recording *r, const struct vp_rec_sample *s)
 {
 	if (s->user_end < VP_END_CNT)
@@ -176,7 +185,7 @@ static int on_sample(void *ctx, const struct vp_rec_sample *s, const uint64_t *k
 	struct vp_recording *r = ctx;
 	struct vp_at at[VP_MAX_KERN_FRAMES + VP_MAX_USER_FRAMES];
 	struct vp_tally who = {.tid = s->tid};
-	size_t n = 0;
+	size_t kern_cnt = kern_only(s, kern, user), n = 0;
 	int err;
 
 	if (!get_process(r, &s->proc, s->hdr.ts_ns))
@@ -185,7 +194,7 @@ static int on_sample(void *ctx, const struct vp_rec_sample *s, const uint64_t *k
 	who.comm = vp_strings_add(&r->comms, s->comm);
 	if (who.proc == VP_INDEX_NONE || who.comm == VP_INDEX_NONE)
 		return -ENOMEM;
-	for (size_t i = 0; i < s->kern_cnt; i++, n++)
+	for (size_t i = 0; i < kern_cnt; i++, n++)
 		at[n] = kernel_at(kern[i], i == 0);
 	for (size_t i = 0; i < s->user_cnt; i++, n++) {
 		at[n] = user_at(&user[i]);

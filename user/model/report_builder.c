@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "report_builder.h"
 
-#include "../kernel/vsyscall.h"
 #include "../util/array.h"
 
 #include <errno.h>
@@ -163,11 +162,19 @@ static uint32_t name_vdso(struct builder *b, struct named_at *n)
 	return get_label(b, "[vdso]", "[vdso]", VP_LABEL_USER);
 }
 
+static bool is_vsyscall(uint64_t addr)
+{
+	return addr >= VP_VSYSCALL_ADDR && addr < VP_VSYSCALL_END;
+}
+
 static uint32_t name_kernel(struct builder *b, struct named_at *n)
 {
 	struct vp_symbol sym;
 	char text[64];
 
+	/* Its calls are faults: the kernel's unwinder ends there, since the address is its half's. */
+	if (is_vsyscall(n->at.value))
+		return get_label(b, "[vsyscall]", "[vsyscall]", VP_LABEL_USER);
 	if (!vp_symbolizer_kernel(b->s, call_site(&n->at), &sym))
 		return get_label(b, sym.name, sym.module ? sym.module : "[kernel]",
 				 VP_LABEL_KERNEL);
@@ -201,7 +208,7 @@ static uint32_t name_frame(struct builder *b, struct named_at *n)
 		/* The only executable one besides the vdso. */
 		return name_unknown(b, n, "[uprobes]", VP_LABEL_USER);
 	case VP_VERDICT_NO_VMA:
-		if (n->at.value >= VP_VSYSCALL_ADDR && n->at.value < VP_VSYSCALL_END)
+		if (is_vsyscall(n->at.value))
 			return name_unknown(b, n, "[vsyscall]", VP_LABEL_USER);
 		return name_unknown(b, n, "[unknown]", VP_LABEL_UNKNOWN);
 	default:

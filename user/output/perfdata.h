@@ -46,7 +46,8 @@ int vp_perfdata_kernel_module(struct vp_perfdata *w, const char *name, uint64_t 
  * sample: writes a COMM record first when the thread's comm is new or has changed. kern, user:
  * rec->kern_cnt addresses, rec->user_cnt frames.
  * exec: COMM with misc COMM_EXEC. comm: COMM, unless the file says that of the thread already.
- * inherit: the mappings written for `from` again for `proc`.
+ * inherit: the mappings written for `from` are `proc`'s, too, each written again before the first
+ * sample in it.
  */
 int vp_perfdata_mmap2(struct vp_perfdata *w, const struct vp_rec_mmap2 *rec);
 int vp_perfdata_sample(struct vp_perfdata *w, const struct vp_rec_sample *rec, const uint64_t *kern,

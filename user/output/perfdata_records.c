@@ -63,7 +63,7 @@ static int name_thread(struct vp_perfdata *w, const struct vp_proc_id *proc, con
 
 /* ---- mappings ---- */
 
-#define VSYSCALL_PAGE 0xffffffffff600000ULL /* x86 */
+#define NOT_SAID_NS UINT64_MAX /* of a mapping that the file has not told of */
 
 /* The name is missing: it follows. */
 static void put_mmap2(struct vp_perfdata *w, const struct vp_perf_mmap2 *body)
@@ -153,27 +153,24 @@ int vp_perfdata_mmap2(struct vp_perfdata *w, const struct vp_rec_mmap2 *rec)
 }
 
 /*
- * The parent's mappings again for a child that perf may have cloned too early, or not at all
- * if the FORK was lost. Where the child has one of its own, that is the newer one.
+ * The parent's mappings for a child that perf may have cloned too early, or not at all if the FORK
+ * was lost: each is said again before the first sample in it. Where the child has one of its own,
+ * that is the newer one.
  */
-static int copy_maps(struct vp_perfdata *w, const struct pd_proc *from, struct pd_proc *to,
-		     const struct pd_origin *o)
+static void copy_maps(struct vp_perfdata *w, const struct pd_proc *from, struct pd_proc *to)
 {
 	for (uint32_t i = 0; i < from->cnt; i++) {
 		struct pd_map map = from->maps[i];
 
 		if (to && pd_proc_overlaps(to, map.start, map.end))
 			continue;
-		map.time_ns = o->time_ns;
-		write_map(w, &map, o);
+		map.time_ns = NOT_SAID_NS;
 		pd_maps_add(w->maps, to, &map, pd_map_name(&map));
 	}
-	return w->err;
 }
 
 int vp_perfdata_inherit(struct vp_perfdata *w, const struct vp_rec_inherit *rec)
 {
-	struct pd_origin o = {rec->proc.tgid, rec->proc.tgid, rec->hdr.cpu, rec->hdr.ts_ns};
 	struct pd_proc *from = pd_maps_find(w->maps, &rec->from);
 	struct pd_proc *to;
 
@@ -186,7 +183,7 @@ int vp_perfdata_inherit(struct vp_perfdata *w, const struct vp_rec_inherit *rec)
 		to->born = true;
 	if (!from)
 		return w->err;
-	copy_maps(w, from, to, &o);
+	copy_maps(w, from, to);
 	from->pinned = false;
 	return w->err;
 }
@@ -214,8 +211,8 @@ static void say_vsyscall(struct vp_perfdata *w, const struct vp_rec_sample *rec,
 {
 	struct pd_proc *p = pd_maps_get(w->maps, &rec->proc);
 	struct pd_map map = {
-		.start = VSYSCALL_PAGE,
-		.end = VSYSCALL_PAGE + 4096,
+		.start = VP_VSYSCALL_ADDR,
+		.end = VP_VSYSCALL_END,
 		.time_ns = o->time_ns,
 		.prot = PROT_EXEC,
 		.flags = MAP_PRIVATE,

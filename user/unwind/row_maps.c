@@ -163,9 +163,9 @@ static void take_back(struct vp_row_maps *m, const struct vp_row_slot *slot)
 static size_t put_batch(struct vp_row_maps *m, const struct vp_row_slot *slots, size_t cnt,
 			uint64_t now_ns)
 {
-	__u32 file_ids[BATCH_MAX];
+	__u32 file_ids[BATCH_MAX] = {0};
 	bool told[BATCH_MAX];
-	int fds[BATCH_MAX];
+	int fds[BATCH_MAX] = {0};
 	size_t done;
 
 	for (size_t i = 0; i < cnt; i++) {
