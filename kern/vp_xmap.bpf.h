@@ -175,6 +175,23 @@ static __always_inline bool vp_xmap_equal(const struct vp_xmap *a, const struct 
 	       a->file_id == b->file_id && a->verdict == b->verdict && a->flags == b->flags;
 }
 
+/* The first slot that x lies over, or -1. */
+__noinline int vp_xmap_under(const struct vp_proc *proc, const struct vp_xmap *x)
+{
+	__u32 cnt;
+
+	if (!proc || !x)
+		return -1;
+	cnt = proc->cnt;
+	for (__u32 i = 0; i < VP_XMAPS_PER_PROC; i++) {
+		if (i >= cnt)
+			break;
+		if (proc->xmap[i].start < x->end && proc->xmap[i].end > x->start)
+			return i;
+	}
+	return -1;
+}
+
 /* A slot that `new` may take: a free one; VP_XMAPS_PER_PROC: none. Under the lock. */
 __noinline int vp_xmap_room(const struct vp_proc *proc, const struct vp_xmap *new)
 {
@@ -349,8 +366,9 @@ static __always_inline bool vp_xmap_is_far(const struct vp_xmap *x)
 static __always_inline bool vp_xmap_is_known(struct vp_proc *proc, const struct vp_xmap *x,
 					     __u64 at, __u32 seq)
 {
-	__u32 slot = vp_xmap_slot(proc, x->start);
+	__u32 slot = vp_xmap_under(proc, x);
 
+	/* What the shared cache has of x is as old as what x lies over now, or older. */
 	if (slot < VP_XMAPS_PER_PROC) {
 		barrier_var(slot);
 		if (!vp_xmap_equal(&proc->xmap[slot], x))
