@@ -88,6 +88,17 @@ static __always_inline void vp_copy_table(struct vp_proc *proc, const struct vp_
 }
 
 /*
+ * Both run what one exec started. A process whose parent is gone gets another one, whose count
+ * of execs says nothing.
+ */
+static __always_inline bool vp_is_same_image(__u64 mm_addr, __u64 other_addr)
+{
+	const struct mm_struct *mm = (const void *)mm_addr, *other = (const void *)other_addr;
+
+	return BPF_CORE_READ(mm, exe_file) == BPF_CORE_READ(other, exe_file);
+}
+
+/*
  * A process that was forked and has not exec'd since has its parent's mappings: start with a
  * copy of what is known of them, made when it is first needed. A parent that has exec'd
  * since, or is gone, gives nothing. Not inlined: its record would lie on the stack below the
@@ -105,7 +116,8 @@ static __noinline int vp_proc_inherit(struct vp_proc *proc, struct task_struct *
 		return 0;
 	from = bpf_map_lookup_elem(&procs, &tgid);
 	if (!from || from->cnt == 0 || from->exec_id != exec_id ||
-	    from->start_ns != BPF_CORE_READ(parent, group_leader, start_boottime))
+	    from->start_ns != BPF_CORE_READ(parent, group_leader, start_boottime) ||
+	    !vp_is_same_image(from->mm, vp_mm(task)))
 		return 0;
 	vp_fill_hdr(&rec.hdr, VP_REC_INHERIT, sizeof(rec));
 	rec.hdr.ts_ns = ts_ns;
