@@ -187,23 +187,6 @@ static __always_inline bool vp_xmap_equal(const struct vp_xmap *a, const struct 
 	       a->file_id == b->file_id && a->verdict == b->verdict && a->flags == b->flags;
 }
 
-/* The first slot that x lies over, or -1. */
-__noinline int vp_xmap_under(const struct vp_proc *proc, const struct vp_xmap *x)
-{
-	__u32 cnt;
-
-	if (!proc || !x)
-		return -1;
-	cnt = proc->cnt;
-	for (__u32 i = 0; i < VP_XMAPS_PER_PROC; i++) {
-		if (i >= cnt)
-			break;
-		if (proc->xmap[i].start < x->end && proc->xmap[i].end > x->start)
-			return i;
-	}
-	return -1;
-}
-
 /* A slot that `new` may take: a free one; VP_XMAPS_PER_PROC: none. Under the lock. */
 __noinline int vp_xmap_room(const struct vp_proc *proc, const struct vp_xmap *new)
 {
@@ -332,21 +315,21 @@ __noinline int vp_far_put(__u64 owner, __u64 page, const struct vp_xmap *x, __u3
 	return 0;
 }
 
-static __always_inline __u64 vp_far_known_key(const struct vp_xmap *x)
+static __always_inline __u64 vp_far_known_key(const struct vp_proc *proc, const struct vp_xmap *x)
 {
-	return x->start >> PAGE_SHIFT | VP_FAR_KNOWN;
+	__u64 epoch = (__u64)proc->far_epoch << VP_FAR_EPOCH_SHIFT;
+
+	return x->start >> PAGE_SHIFT | (epoch & ~VP_FAR_KNOWN) | VP_FAR_KNOWN;
 }
 
-/* Is this mapping known, word for word? Compared in place: the stack is short. */
-__noinline int vp_far_is_known(__u64 owner, const struct vp_xmap *x)
+/* Is this mapping known by that key, word for word? Compared in place: the stack is short. */
+__noinline int vp_far_is_known(__u64 owner, __u64 page, const struct vp_xmap *x)
 {
 	struct vp_far_set *set;
 	bool equal = false;
-	__u64 page;
 
 	if (!x)
 		return 0;
-	page = vp_far_known_key(x);
 	set = vp_far_set_of(owner, page);
 	if (!set)
 		return 0;
@@ -378,9 +361,8 @@ static __always_inline bool vp_xmap_is_far(const struct vp_xmap *x)
 static __always_inline bool vp_xmap_is_known(struct vp_proc *proc, const struct vp_xmap *x,
 					     __u64 at, __u32 seq)
 {
-	__u32 slot = vp_xmap_under(proc, x);
+	__u32 slot = vp_xmap_slot(proc, x->start);
 
-	/* What the shared cache has of x is as old as what x lies over now, or older. */
 	if (slot < VP_XMAPS_PER_PROC) {
 		barrier_var(slot);
 		if (!vp_xmap_equal(&proc->xmap[slot], x))
@@ -390,7 +372,8 @@ static __always_inline bool vp_xmap_is_known(struct vp_proc *proc, const struct 
 			vp_far_put(vp_far_owner(proc), at >> PAGE_SHIFT, x, seq);
 		return true;
 	}
-	if (!proc->has_far || !vp_far_is_known(vp_far_owner(proc), x))
+	if (!proc->has_far ||
+	    !vp_far_is_known(vp_far_owner(proc), vp_far_known_key(proc, x), x))
 		return false;
 	vp_far_put(vp_far_owner(proc), at >> PAGE_SHIFT, x, seq);
 	return true;
@@ -454,7 +437,10 @@ static __always_inline void vp_xmap_publish(struct vp_proc *proc, const struct v
 		if (!vp_xmap_is_far(new))
 			vp_count(VP_CNT_XMAP_FULL);
 		proc->has_far = 1;
-		vp_far_put(vp_far_owner(proc), vp_far_known_key(new), new, seq);
+		vp_far_put(vp_far_owner(proc), vp_far_known_key(proc, new), new, seq);
+	} else if (proc->has_far) {
+		/* It may lie over what is known there: that is to be reported when it comes back. */
+		proc->far_epoch++;
 	}
 	/* The page may be there as another mapping's. */
 	if (proc->has_far)
