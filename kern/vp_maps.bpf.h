@@ -35,7 +35,7 @@ struct vp_proc {
 	__u32 inherit_asked;  /* whether the parent's mappings were looked for */
 	__u32 barren;	      /* the last unknown PC was no address of code: see vp_resolve */
 	__u32 has_far;	      /* something of it is in far_xmaps */
-	__u32 far_epoch;      /* of what is known there: + 1 for each mapping that enters a slot */
+	__u32 far_epoch;      /* of what is known there: + 1 when a slot's mapping is forgotten */
 	struct vp_xmap image; /* the main program's text, as it was first seen; end 0: not yet */
 	/* vp_mapping_seq() when the slot was last known to be true. Plain stores: the last wins. */
 	__u32 seq[VP_XMAPS_PER_PROC];

@@ -187,6 +187,23 @@ static __always_inline bool vp_xmap_equal(const struct vp_xmap *a, const struct 
 	       a->file_id == b->file_id && a->verdict == b->verdict && a->flags == b->flags;
 }
 
+/* The first slot that x lies over, or -1. */
+__noinline int vp_xmap_under(const struct vp_proc *proc, const struct vp_xmap *x)
+{
+	__u32 cnt;
+
+	if (!proc || !x)
+		return -1;
+	cnt = proc->cnt;
+	for (__u32 i = 0; i < VP_XMAPS_PER_PROC; i++) {
+		if (i >= cnt)
+			break;
+		if (proc->xmap[i].start < x->end && proc->xmap[i].end > x->start)
+			return i;
+	}
+	return -1;
+}
+
 /* A slot that `new` may take: a free one; VP_XMAPS_PER_PROC: none. Under the lock. */
 __noinline int vp_xmap_room(const struct vp_proc *proc, const struct vp_xmap *new)
 {
@@ -198,17 +215,21 @@ __noinline int vp_xmap_room(const struct vp_proc *proc, const struct vp_xmap *ne
 	for (__u32 i = 0; i < VP_XMAPS_PER_PROC; i++) {
 		const struct vp_xmap *x = &proc->xmap[i];
 
-		/* What `new` lies over is not there any more, and makes room for it. */
-		if (i >= cnt || !x->end || (x->start < new->end && x->end > new->start))
+		/* What `new` covers is not there any more, and makes room for it. */
+		if (i >= cnt || !x->end || (x->start >= new->start && x->end <= new->end))
 			return i;
 	}
 	return VP_XMAPS_PER_PROC;
 }
 
-/* Frees the slots that lie under a mapping that is there now. Under the lock, within a version. */
+/*
+ * Cuts the slots that lie under a mapping that is there now, as user space does. 1: one of them goes on
+ * beyond it on both sides, and its upper part is forgotten. Under the lock, within a version.
+ */
 __noinline int vp_xmap_clear(struct vp_proc *proc, __u64 start, __u64 end)
 {
 	__u32 cnt;
+	int beyond = 0;
 
 	if (!proc)
 		return 0;
@@ -218,10 +239,20 @@ __noinline int vp_xmap_clear(struct vp_proc *proc, __u64 start, __u64 end)
 
 		if (i >= cnt)
 			break;
-		if (x->start < end && x->end > start)
+		if (x->start >= end || x->end <= start)
+			continue;
+		if (x->start < start) {
+			beyond |= x->end > end;
+			x->end = start;
+		} else if (x->end > end) {
+			if (x->verdict == VP_VERDICT_FILE || x->verdict == VP_VERDICT_VDSO)
+				x->pgoff += end - x->start;
+			x->start = end;
+		} else {
 			x->end = 0;
+		}
 	}
-	return 0;
+	return beyond;
 }
 
 static __always_inline void vp_version_step(__u32 *version)
@@ -361,8 +392,9 @@ static __always_inline bool vp_xmap_is_far(const struct vp_xmap *x)
 static __always_inline bool vp_xmap_is_known(struct vp_proc *proc, const struct vp_xmap *x,
 					     __u64 at, __u32 seq)
 {
-	__u32 slot = vp_xmap_slot(proc, x->start);
+	__u32 slot = vp_xmap_under(proc, x);
 
+	/* What the shared cache has of x is older than what x lies over. */
 	if (slot < VP_XMAPS_PER_PROC) {
 		barrier_var(slot);
 		if (!vp_xmap_equal(&proc->xmap[slot], x))
@@ -413,7 +445,8 @@ static __always_inline void vp_xmap_write(struct vp_proc *proc, __u32 slot,
 					  const struct vp_xmap *new, __u32 seq)
 {
 	vp_version_step(&proc->version);
-	vp_xmap_clear(proc, new->start, new->end);
+	if (vp_xmap_clear(proc, new->start, new->end))
+		proc->far_epoch++;
 	if (slot < VP_XMAPS_PER_PROC) {
 		barrier_var(slot);
 		proc->xmap[slot] = *new;
@@ -438,9 +471,6 @@ static __always_inline void vp_xmap_publish(struct vp_proc *proc, const struct v
 			vp_count(VP_CNT_XMAP_FULL);
 		proc->has_far = 1;
 		vp_far_put(vp_far_owner(proc), vp_far_known_key(proc, new), new, seq);
-	} else if (proc->has_far) {
-		/* It may lie over what is known there: that is to be reported when it comes back. */
-		proc->far_epoch++;
 	}
 	/* The page may be there as another mapping's. */
 	if (proc->has_far)
@@ -458,6 +488,7 @@ static __always_inline void vp_xmap_forget(struct vp_proc *proc, __u64 pc)
 		return;
 	barrier_var(slot);
 	*(volatile __u64 *)&proc->xmap[slot].end = 0;
+	proc->far_epoch++;
 }
 
 /* The main program's text is remembered as it was first seen. */
