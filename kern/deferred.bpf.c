@@ -15,7 +15,7 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 const volatile __u32 vp_stack_bufs = 1;
 
 /*
- * A thread's stack that is to be taken. The cookie is written by the interrupt, when nothing is
+ * A thread's stack that is to be taken. Cookie and seq are written by the interrupt, when nothing is
  * pending; missing and last by the program that takes the stack. `work` belongs to the kernel.
  */
 struct vp_deferral {
@@ -23,7 +23,7 @@ struct vp_deferral {
 	__u64 cookie;  /* of the samples that wait: when the first was taken */
 	__u64 missing; /* where memory was brought in last; 0: nowhere yet */
 	__u32 last;    /* the next attempt's stack is taken as it is */
-	__u32 reserved;
+	__u32 seq;     /* vp_mapping_seq() when the first was taken */
 };
 
 /* Key: tid in the initial namespace. Entries leave at the thread's exit. */
@@ -178,6 +178,7 @@ static long vp_attempt(__u32 i, void *data)
 		return 1;
 	if (vp_return_regs(u.buf, a->task)) {
 		u.buf->ts_ns = d->cookie;
+		u.buf->then_seq = d->seq;
 		u.buf->frame_off = 0;
 		vp_unwind_user(&u, vp_deferred_step, true);
 		missing = d->last ? 0 : vp_wanted_memory(u.buf, a->task);
@@ -197,7 +198,8 @@ static long vp_attempt(__u32 i, void *data)
 
 /*
  * In the task, on its way to user mode: sleepable. Mappings found are dated by the first sample
- * that waits, which they must not be later than. A task that died has no memory any more, and
+ * that waits, which they must not be later than; unless the process has changed its mappings since,
+ * because the task was preempted: then what the table has of that moment is the sample's. A task that died has no memory any more, and
  * sends nothing.
  */
 static int vp_take_user_stack(struct bpf_map *map, void *key, void *value)
@@ -242,8 +244,10 @@ static __always_inline void vp_defer(struct vp_rec_sample *rec, struct task_stru
 	d = vp_get_deferral(task);
 	if (d) {
 		err = vp_schedule_in_task(task, &d->work, &deferrals, vp_take_user_stack);
-		if (!err)
+		if (!err) {
 			d->cookie = rec->hdr.ts_ns;
+			d->seq = vp_mapping_seq((void *)vp_mm(task), d->cookie);
+		}
 	}
 	if (err && err != -EBUSY) {
 		rec->user_end = VP_END_EXITED;

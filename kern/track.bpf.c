@@ -27,11 +27,11 @@ static __always_inline void vp_enter_image(struct task_struct *task)
 
 	if (!vp_mm(task))
 		return;
-	vp_ask(BPF_CORE_READ(task, mm, start_code), now, &found, false);
+	vp_ask(BPF_CORE_READ(task, mm, start_code), now, &found, false, 0);
 #ifdef __TARGET_ARCH_x86
-	vp_ask(regs->ip, now, &found, false);
+	vp_ask(regs->ip, now, &found, false, 0);
 	/* Read as a number: newer verifiers type a loaded void * as memory. */
-	vp_ask((__u64)BPF_CORE_READ(task, mm, context.vdso), now, &found, false);
+	vp_ask((__u64)BPF_CORE_READ(task, mm, context.vdso), now, &found, false, 0);
 #endif
 }
 

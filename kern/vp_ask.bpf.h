@@ -21,6 +21,7 @@ struct vp_ask_buf {
 	__u32 write_locked; /* seq is to be what it will be when the lock is released */
 	__u64 at;	    /* what is asked for */
 	__u64 ts_ns;
+	__u64 then; /* VP_ASK_THEN(vp_mapping_seq() at ts_ns), or 0: that is now */
 	/* Addresses of the VMA and its task: here the verifier forgets that they are pointers. */
 	__u64 vma_addr;
 	__u64 task_addr;
@@ -28,6 +29,8 @@ struct vp_ask_buf {
 	struct vp_vma vma; /* not on the stack: all frames of a call chain share 512 bytes */
 	struct vp_mmap2_buf mmap2;
 };
+
+#define VP_ASK_THEN(seq) (1ULL << 32 | (seq))
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -61,7 +64,9 @@ __noinline int vp_describe_range(void)
 	ask->seq = ask->write_locked ? vp_mapping_seq_after(v->mm, ask->ts_ns)
 				     : vp_mapping_seq(v->mm, ask->ts_ns);
 	vp_fill_hdr(&rec->hdr, VP_REC_MMAP2, 0);
-	rec->hdr.ts_ns = ask->ts_ns;
+	/* What is there now may not have been there then. */
+	if (!ask->then || ask->then == VP_ASK_THEN(ask->seq))
+		rec->hdr.ts_ns = ask->ts_ns;
 	rec->generation = 0;
 	rec->reserved = 0;
 	vp_fill_perf_mmap2(&rec->perf, v);
@@ -246,11 +251,12 @@ static __always_inline __u32 vp_ask_locked(struct vp_ask_buf *ask, bool by_tree)
 /*
  * The verdict on pc in the current task, and in *found what it lies in, if that is executable;
  * VP_VERDICT_BUSY says nothing about the address. The record of a mapping that is reported is dated
- * ts_ns: the sample's, which must not precede it. By bpf_find_vma, which with IRQs off can answer once
+ * ts_ns: the sample's, which must not precede it; unless the process has changed its mappings since
+ * `then`. By bpf_find_vma, which with IRQs off can answer once
  * an interrupt, and where that cannot answer (or by_tree says that it was asked) by the tree of the
  * mm. A global function: verified once, not once for each state of the unwinder's loop that calls it.
  */
-__noinline int vp_ask(__u64 pc, __u64 ts_ns, struct vp_xmap *found, __u32 by_tree)
+__noinline int vp_ask(__u64 pc, __u64 ts_ns, struct vp_xmap *found, __u32 by_tree, __u64 then)
 {
 	struct vp_ask_buf *ask = vp_ask_buf();
 	__u32 verdict;
@@ -259,6 +265,7 @@ __noinline int vp_ask(__u64 pc, __u64 ts_ns, struct vp_xmap *found, __u32 by_tre
 		return VP_VERDICT_BUSY;
 	ask->at = pc;
 	ask->ts_ns = ts_ns;
+	ask->then = then;
 	verdict = vp_ask_locked(ask, by_tree);
 	/* Before the buffer is free for whoever preempts this program. */
 	if (verdict <= VP_VERDICT_SPECIAL)

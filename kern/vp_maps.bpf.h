@@ -35,6 +35,7 @@ struct vp_proc {
 	__u32 inherit_asked;  /* whether the parent's mappings were looked for */
 	__u32 barren;	      /* the last unknown PC was no address of code: see vp_resolve */
 	__u32 has_far;	      /* something of it is in far_xmaps */
+	__u32 far_epoch;      /* of what is known there: + 1 when a slot's mapping is forgotten */
 	struct vp_xmap image; /* the main program's text, as it was first seen; end 0: not yet */
 	/* vp_mapping_seq() when the slot was last known to be true. Plain stores: the last wins. */
 	__u32 seq[VP_XMAPS_PER_PROC];
@@ -57,12 +58,14 @@ struct {
 
 /*
  * A cache for all processes: the mapping in which a page of code lies. An entry is found by whose it
- * is and the page; under VP_FAR_KNOWN and the page of a mapping's start it says that this
- * mapping's record has been sent. What is pushed out is asked for again, and reported again.
+ * is and the page; under VP_FAR_KNOWN, the process's far_epoch and the page of a mapping's start it
+ * says that this mapping's record has been sent, and none since that may contradict it. What is pushed
+ * out is asked for again, and reported again.
  */
-#define VP_FAR_SETS  4096
-#define VP_FAR_WAYS  4
-#define VP_FAR_KNOWN (1ULL << 63)
+#define VP_FAR_SETS	   4096
+#define VP_FAR_WAYS	   4
+#define VP_FAR_KNOWN	   (1ULL << 63)
+#define VP_FAR_EPOCH_SHIFT 45 /* pages of 57 bits of address are below */
 
 struct vp_far {
 	__u64 owner; /* vp_far_owner(); 0: free */

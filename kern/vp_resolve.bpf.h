@@ -33,7 +33,9 @@ struct vp_stack_buf {
 	__u32 regs_in_mem;  /* … and lies at the address reg[n] */
 	__u64 reg[VP_REG_CNT];
 	__u32 asked;	 /* inline mode: the one bpf_find_vma of this interrupt is spent */
-	__u32 now_seq;	 /* vp_mapping_seq() now */
+	__u32 now_seq;	 /* vp_mapping_seq() now … */
+	__u32 then_seq;	 /* … and when the sample was taken */
+	__u64 then;	 /* VP_ASK_THEN(then_seq), or 0: that is now */
 	__u64 doubt_pc;	 /* first frame whose mapping was last confirmed at another seq; 0: none */
 	__u64 hit_start; /* range, offset base and file of the last frame's mapping */
 	__u64 hit_end;
@@ -83,7 +85,7 @@ static __always_inline bool vp_is_hit(const struct vp_stack_buf *b, __u64 at)
 static __always_inline __u32 vp_resolve_unknown(struct vp_unwind *u, __u64 at, bool by_tree)
 {
 	struct vp_stack_buf *b = u->buf;
-	__u32 verdict = vp_ask(at, b->ts_ns, &b->found, by_tree);
+	__u32 verdict = vp_ask(at, b->ts_ns, &b->found, by_tree, b->then);
 
 	b->asked |= !by_tree;
 	if (u->proc && verdict != VP_VERDICT_BUSY)
@@ -137,7 +139,7 @@ static __always_inline bool vp_hit_table(struct vp_unwind *u, __u64 at, bool *st
 	/* By its page first: that takes as long as a fifth of the slots. */
 	if (!vp_hit_far(u, at, &seq) && !vp_hit_near(u, at, &seq))
 		return false;
-	*stale = seq != b->now_seq;
+	*stale = seq != b->now_seq && seq != b->then_seq;
 	/* What was copied while another CPU was writing it does not count. */
 	if (version & 1 || *(volatile __u32 *)&u->proc->version != version)
 		b->hit_end = 0;
@@ -267,7 +269,7 @@ static __always_inline void vp_confirm(struct vp_unwind *u)
 
 	if (!b->doubt_pc || b->asked || vp_mm_walk_on)
 		return;
-	verdict = vp_ask(b->doubt_pc, b->ts_ns, &b->found, false);
+	verdict = vp_ask(b->doubt_pc, b->ts_ns, &b->found, false, 0);
 	if (verdict == VP_VERDICT_BUSY)
 		return;
 	if (verdict <= VP_VERDICT_SPECIAL) {

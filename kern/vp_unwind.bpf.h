@@ -371,6 +371,9 @@ static __always_inline void vp_unwind_user(struct vp_unwind *u, long (*step)(__u
 	u->proc = vp_proc_get_or_inherit(u->task, b->ts_ns);
 	u->cache = vp_take_rule_cache();
 	b->now_seq = vp_mapping_seq((void *)vp_mm(u->task), b->ts_ns);
+	if (!deferred)
+		b->then_seq = b->now_seq;
+	b->then = deferred ? VP_ASK_THEN(b->then_seq) : 0;
 	b->sp = b->reg[VP_REG_SP];
 	b->regs_known = VP_REGS_ALL;
 	b->regs_in_mem = 0;

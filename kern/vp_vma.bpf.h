@@ -200,6 +200,11 @@ static __always_inline void vp_fill_identity(struct vp_rec_mmap2 *rec, const str
 		return;
 	}
 	vp_fill_file_key(&rec->file, v->file);
+	/* A JIT's own memory file changes with all that it compiles, and stays the same file. */
+	if (vp_path_is_nameless(&v->file->f_path)) {
+		rec->file.mtime_ns = 0;
+		rec->file.size_bytes = 0;
+	}
 	rec->file_id = vp_file_id(&rec->file);
 }
 

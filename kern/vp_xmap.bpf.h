@@ -88,6 +88,17 @@ static __always_inline void vp_copy_table(struct vp_proc *proc, const struct vp_
 }
 
 /*
+ * Both run what one exec started. A process whose parent is gone gets another one, whose count
+ * of execs says nothing.
+ */
+static __always_inline bool vp_is_same_image(__u64 mm_addr, __u64 other_addr)
+{
+	const struct mm_struct *mm = (const void *)mm_addr, *other = (const void *)other_addr;
+
+	return BPF_CORE_READ(mm, exe_file) == BPF_CORE_READ(other, exe_file);
+}
+
+/*
  * A process that was forked and has not exec'd since has its parent's mappings: start with a
  * copy of what is known of them, made when it is first needed. A parent that has exec'd
  * since, or is gone, gives nothing. Not inlined: its record would lie on the stack below the
@@ -105,7 +116,8 @@ static __noinline int vp_proc_inherit(struct vp_proc *proc, struct task_struct *
 		return 0;
 	from = bpf_map_lookup_elem(&procs, &tgid);
 	if (!from || from->cnt == 0 || from->exec_id != exec_id ||
-	    from->start_ns != BPF_CORE_READ(parent, group_leader, start_boottime))
+	    from->start_ns != BPF_CORE_READ(parent, group_leader, start_boottime) ||
+	    !vp_is_same_image(from->mm, vp_mm(task)))
 		return 0;
 	vp_fill_hdr(&rec.hdr, VP_REC_INHERIT, sizeof(rec));
 	rec.hdr.ts_ns = ts_ns;
@@ -175,6 +187,23 @@ static __always_inline bool vp_xmap_equal(const struct vp_xmap *a, const struct 
 	       a->file_id == b->file_id && a->verdict == b->verdict && a->flags == b->flags;
 }
 
+/* The first slot that x lies over, or -1. */
+__noinline int vp_xmap_under(const struct vp_proc *proc, const struct vp_xmap *x)
+{
+	__u32 cnt;
+
+	if (!proc || !x)
+		return -1;
+	cnt = proc->cnt;
+	for (__u32 i = 0; i < VP_XMAPS_PER_PROC; i++) {
+		if (i >= cnt)
+			break;
+		if (proc->xmap[i].start < x->end && proc->xmap[i].end > x->start)
+			return i;
+	}
+	return -1;
+}
+
 /* A slot that `new` may take: a free one; VP_XMAPS_PER_PROC: none. Under the lock. */
 __noinline int vp_xmap_room(const struct vp_proc *proc, const struct vp_xmap *new)
 {
@@ -186,17 +215,21 @@ __noinline int vp_xmap_room(const struct vp_proc *proc, const struct vp_xmap *ne
 	for (__u32 i = 0; i < VP_XMAPS_PER_PROC; i++) {
 		const struct vp_xmap *x = &proc->xmap[i];
 
-		/* What `new` lies over is not there any more, and makes room for it. */
-		if (i >= cnt || !x->end || (x->start < new->end && x->end > new->start))
+		/* What `new` covers is not there any more, and makes room for it. */
+		if (i >= cnt || !x->end || (x->start >= new->start && x->end <= new->end))
 			return i;
 	}
 	return VP_XMAPS_PER_PROC;
 }
 
-/* Frees the slots that lie under a mapping that is there now. Under the lock, within a version. */
+/*
+ * Cuts the slots that lie under a mapping that is there now, as user space does. 1: one of them goes on
+ * beyond it on both sides, and its upper part is forgotten. Under the lock, within a version.
+ */
 __noinline int vp_xmap_clear(struct vp_proc *proc, __u64 start, __u64 end)
 {
 	__u32 cnt;
+	int beyond = 0;
 
 	if (!proc)
 		return 0;
@@ -206,10 +239,20 @@ __noinline int vp_xmap_clear(struct vp_proc *proc, __u64 start, __u64 end)
 
 		if (i >= cnt)
 			break;
-		if (x->start < end && x->end > start)
+		if (x->start >= end || x->end <= start)
+			continue;
+		if (x->start < start) {
+			beyond |= x->end > end;
+			x->end = start;
+		} else if (x->end > end) {
+			if (x->verdict == VP_VERDICT_FILE || x->verdict == VP_VERDICT_VDSO)
+				x->pgoff += end - x->start;
+			x->start = end;
+		} else {
 			x->end = 0;
+		}
 	}
-	return 0;
+	return beyond;
 }
 
 static __always_inline void vp_version_step(__u32 *version)
@@ -303,21 +346,21 @@ __noinline int vp_far_put(__u64 owner, __u64 page, const struct vp_xmap *x, __u3
 	return 0;
 }
 
-static __always_inline __u64 vp_far_known_key(const struct vp_xmap *x)
+static __always_inline __u64 vp_far_known_key(const struct vp_proc *proc, const struct vp_xmap *x)
 {
-	return x->start >> PAGE_SHIFT | VP_FAR_KNOWN;
+	__u64 epoch = (__u64)proc->far_epoch << VP_FAR_EPOCH_SHIFT;
+
+	return x->start >> PAGE_SHIFT | (epoch & ~VP_FAR_KNOWN) | VP_FAR_KNOWN;
 }
 
-/* Is this mapping known, word for word? Compared in place: the stack is short. */
-__noinline int vp_far_is_known(__u64 owner, const struct vp_xmap *x)
+/* Is this mapping known by that key, word for word? Compared in place: the stack is short. */
+__noinline int vp_far_is_known(__u64 owner, __u64 page, const struct vp_xmap *x)
 {
 	struct vp_far_set *set;
 	bool equal = false;
-	__u64 page;
 
 	if (!x)
 		return 0;
-	page = vp_far_known_key(x);
 	set = vp_far_set_of(owner, page);
 	if (!set)
 		return 0;
@@ -349,8 +392,9 @@ static __always_inline bool vp_xmap_is_far(const struct vp_xmap *x)
 static __always_inline bool vp_xmap_is_known(struct vp_proc *proc, const struct vp_xmap *x,
 					     __u64 at, __u32 seq)
 {
-	__u32 slot = vp_xmap_slot(proc, x->start);
+	__u32 slot = vp_xmap_under(proc, x);
 
+	/* What the shared cache has of x is older than what x lies over. */
 	if (slot < VP_XMAPS_PER_PROC) {
 		barrier_var(slot);
 		if (!vp_xmap_equal(&proc->xmap[slot], x))
@@ -360,7 +404,8 @@ static __always_inline bool vp_xmap_is_known(struct vp_proc *proc, const struct 
 			vp_far_put(vp_far_owner(proc), at >> PAGE_SHIFT, x, seq);
 		return true;
 	}
-	if (!proc->has_far || !vp_far_is_known(vp_far_owner(proc), x))
+	if (!proc->has_far ||
+	    !vp_far_is_known(vp_far_owner(proc), vp_far_known_key(proc, x), x))
 		return false;
 	vp_far_put(vp_far_owner(proc), at >> PAGE_SHIFT, x, seq);
 	return true;
@@ -400,7 +445,8 @@ static __always_inline void vp_xmap_write(struct vp_proc *proc, __u32 slot,
 					  const struct vp_xmap *new, __u32 seq)
 {
 	vp_version_step(&proc->version);
-	vp_xmap_clear(proc, new->start, new->end);
+	if (vp_xmap_clear(proc, new->start, new->end))
+		proc->far_epoch++;
 	if (slot < VP_XMAPS_PER_PROC) {
 		barrier_var(slot);
 		proc->xmap[slot] = *new;
@@ -424,7 +470,7 @@ static __always_inline void vp_xmap_publish(struct vp_proc *proc, const struct v
 		if (!vp_xmap_is_far(new))
 			vp_count(VP_CNT_XMAP_FULL);
 		proc->has_far = 1;
-		vp_far_put(vp_far_owner(proc), vp_far_known_key(new), new, seq);
+		vp_far_put(vp_far_owner(proc), vp_far_known_key(proc, new), new, seq);
 	}
 	/* The page may be there as another mapping's. */
 	if (proc->has_far)
@@ -442,6 +488,7 @@ static __always_inline void vp_xmap_forget(struct vp_proc *proc, __u64 pc)
 		return;
 	barrier_var(slot);
 	*(volatile __u64 *)&proc->xmap[slot].end = 0;
+	proc->far_epoch++;
 }
 
 /* The main program's text is remembered as it was first seen. */

@@ -328,6 +328,7 @@ static bool add(struct pd_maps *m, struct pd_proc *p, const struct pd_map *map, 
 	copy.name = name_get(m, text);
 	if (!copy.name)
 		return false;
+	copy.replaced = pd_proc_overlaps(p, map->start, map->end);
 	insert_at(p, cut(m, p, map->start, map->end), &copy);
 	if (map->time_ns > p->newest_ns)
 		p->newest_ns = map->time_ns;

@@ -27,6 +27,7 @@ struct pd_map {
 	uint32_t prot, flags;
 	struct pd_name *name;
 	uint16_t misc;
+	bool replaced; /* something else was there before; set by pd_maps_add */
 };
 
 /* One life of a process. Read by the writer, changed only through the functions below. */

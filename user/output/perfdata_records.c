@@ -190,9 +190,13 @@ int vp_perfdata_inherit(struct vp_perfdata *w, const struct vp_rec_inherit *rec)
 
 /* ---- samples ---- */
 
+/* So long a sample's interrupt and the look-ups in it may take. */
+#define INTERRUPT_NS 100000
+
 /*
  * A mapping found by the sample itself, or between its interrupt and its end, carries a later
- * time than the sample, and perf would sort it behind. It is said again with the sample's time.
+ * time than the sample, and perf would sort it behind. It is said again with the sample's time;
+ * but not if it took another one's place meanwhile, which is what the samples before it were in.
  */
 static int backdate_map(struct vp_perfdata *w, struct pd_proc *p, uint64_t pc,
 			const struct pd_origin *o)
@@ -200,6 +204,8 @@ static int backdate_map(struct vp_perfdata *w, struct pd_proc *p, uint64_t pc,
 	struct pd_map *map = pd_proc_at(p, pc);
 
 	if (!map || map->time_ns <= o->time_ns)
+		return w->err;
+	if (map->replaced && map->time_ns - o->time_ns > INTERRUPT_NS)
 		return w->err;
 	map->time_ns = o->time_ns;
 	return write_map(w, map, o);

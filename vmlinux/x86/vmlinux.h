@@ -362,6 +362,7 @@ struct mm_struct {
 	long unsigned int start_stack;
 	long unsigned int arg_start;
 	mm_context_t context;
+	struct file *exe_file;
 };
 
 struct vm_area_struct {
