@@ -19,6 +19,7 @@ struct vp_ask_buf {
 	__u32 seq;	    /* vp_mapping_seq() when it was true */
 	__u32 known;	    /* its record was sent before */
 	__u32 write_locked; /* seq is to be what it will be when the lock is released */
+	__u32 seq_given;    /* seq was read before the VMA was looked for, without a lock */
 	__u64 at;	    /* what is asked for */
 	__u64 ts_ns;
 	__u64 then; /* VP_ASK_THEN(vp_mapping_seq() at ts_ns), or 0: that is now */
@@ -61,8 +62,9 @@ __noinline int vp_describe_range(void)
 	rec = &ask->mmap2.rec;
 	v = &ask->vma;
 	vp_read_vma(v, (void *)ask->vma_addr);
-	ask->seq = ask->write_locked ? vp_mapping_seq_after(v->mm, ask->ts_ns)
-				     : vp_mapping_seq(v->mm, ask->ts_ns);
+	if (!ask->seq_given)
+		ask->seq = ask->write_locked ? vp_mapping_seq_after(v->mm, ask->ts_ns)
+					     : vp_mapping_seq(v->mm, ask->ts_ns);
 	vp_fill_hdr(&rec->hdr, VP_REC_MMAP2, 0);
 	/* What is there now may not have been there then. */
 	if (!ask->then || ask->then == VP_ASK_THEN(ask->seq))
@@ -172,11 +174,12 @@ static __always_inline long vp_ask_tree(struct vp_ask_buf *ask, struct task_stru
 		return changing || vp_mm_is_changing(mm) || vp_mapping_seq(mm, ask->ts_ns) != seq
 			       ? -EBUSY
 			       : -ENOENT;
+	ask->seq = seq;
+	ask->seq_given = 1;
 	vp_describe(task, vma);
 	if (!vp_is_still(&ask->vma, vma, mm_addr, ask->at) ||
 	    !vp_mm_walk_saw(ask->vma.start, ask->vma.end))
 		return -EBUSY;
-	ask->seq = seq;
 	return 0;
 }
 
@@ -266,6 +269,7 @@ __noinline int vp_ask(__u64 pc, __u64 ts_ns, struct vp_xmap *found, __u32 by_tre
 	ask->at = pc;
 	ask->ts_ns = ts_ns;
 	ask->then = then;
+	ask->seq_given = 0;
 	verdict = vp_ask_locked(ask, by_tree);
 	/* Before the buffer is free for whoever preempts this program. */
 	if (verdict <= VP_VERDICT_SPECIAL)

@@ -127,19 +127,27 @@ static __always_inline bool vp_hit_far(struct vp_unwind *u, __u64 at, __u32 *seq
 	return vp_is_hit(u->buf, at);
 }
 
+/* Neither true now nor when the sample was taken. */
+static __always_inline bool vp_is_stale(const struct vp_stack_buf *b, __u32 seq)
+{
+	return seq != b->now_seq && seq != b->then_seq;
+}
+
 /* Is `at` in a mapping that is known? Then it is the hit; *stale: that may have changed since. */
 static __always_inline bool vp_hit_table(struct vp_unwind *u, __u64 at, bool *stale)
 {
 	struct vp_stack_buf *b = u->buf;
 	__u32 version, seq = 0;
+	bool far;
 
 	if (!u->proc)
 		return false;
 	version = *(volatile __u32 *)&u->proc->version;
-	/* By its page first: that takes as long as a fifth of the slots. */
-	if (!vp_hit_far(u, at, &seq) && !vp_hit_near(u, at, &seq))
+	/* By its page first, which takes as long as a fifth of the slots; a newer slot counts more. */
+	far = vp_hit_far(u, at, &seq);
+	if ((!far || vp_is_stale(b, seq)) && !vp_hit_near(u, at, &seq) && !far)
 		return false;
-	*stale = seq != b->now_seq && seq != b->then_seq;
+	*stale = vp_is_stale(b, seq);
 	/* What was copied while another CPU was writing it does not count. */
 	if (version & 1 || *(volatile __u32 *)&u->proc->version != version)
 		b->hit_end = 0;

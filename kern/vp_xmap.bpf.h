@@ -387,13 +387,15 @@ static __always_inline bool vp_xmap_is_far(const struct vp_xmap *x)
 
 /*
  * Is this mapping known, word for word? Then its record was sent; it is noted that it was still
- * true at seq, also for the page of `at`.
+ * true at seq, also for the page of `at`. A global function: verified once.
  */
-static __always_inline bool vp_xmap_is_known(struct vp_proc *proc, const struct vp_xmap *x,
-					     __u64 at, __u32 seq)
+__noinline int vp_xmap_is_known(struct vp_proc *proc, const struct vp_xmap *x, __u64 at, __u32 seq)
 {
-	__u32 slot = vp_xmap_under(proc, x);
+	__u32 slot;
 
+	if (!proc || !x)
+		return false;
+	slot = vp_xmap_under(proc, x);
 	/* What the shared cache has of x is older than what x lies over. */
 	if (slot < VP_XMAPS_PER_PROC) {
 		barrier_var(slot);
@@ -404,8 +406,7 @@ static __always_inline bool vp_xmap_is_known(struct vp_proc *proc, const struct 
 			vp_far_put(vp_far_owner(proc), at >> PAGE_SHIFT, x, seq);
 		return true;
 	}
-	if (!proc->has_far ||
-	    !vp_far_is_known(vp_far_owner(proc), vp_far_known_key(proc, x), x))
+	if (!proc->has_far || !vp_far_is_known(vp_far_owner(proc), vp_far_known_key(proc, x), x))
 		return false;
 	vp_far_put(vp_far_owner(proc), at >> PAGE_SHIFT, x, seq);
 	return true;

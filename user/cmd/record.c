@@ -370,9 +370,8 @@ static void print_start(const struct run *r, bool tracking)
 	if (r->args.verbose)
 		fprintf(stderr, "new mappings are seen by %s; what is unknown is asked of %s\n",
 			rung_text(r->session),
-			vp_session_walks_mm(r->session)
-				? "bpf_find_vma and of the mm's tree"
-				: "bpf_find_vma alone");
+			vp_session_walks_mm(r->session) ? "bpf_find_vma and of the mm's tree"
+							: "bpf_find_vma alone");
 	if (!tracking)
 		fputs("vmaprof: children are not followed and execs not seen: this kernel refuses "
 		      "tp_btf programs (see vmaprof doctor)\n",

@@ -136,7 +136,8 @@ static void print_rows(FILE *f, const struct vp_summary *s)
 			st.row_cnt, st.file_cnt[VP_ROWS_OK], (double)st.bytes / (1 << 20),
 			st.idle_cnt, st.evicted_cnt);
 	if (s->verbose)
-		print_loss(f, "mappings beyond their process's table: kept in a cache that all share",
+		print_loss(f,
+			   "mappings beyond their process's table: kept in a cache that all share",
 			   s->counters[VP_CNT_XMAP_FULL], 0);
 	if (s->recording->fp_cnt)
 		fprintf(f, "found by frame pointer: %.1f %% of user frames\n",
