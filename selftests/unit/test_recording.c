@@ -186,7 +186,7 @@ Test(recording, a_file_is_read_at_its_first_frame_and_never_again)
 	fixture_run(&x, "gcc -shared -o lib t.c");
 	path = fixture_path(&x, "lib");
 	cr_assert(zero(int, vp_symbolizer_new(&s, NULL)));
-	cr_assert(zero(int, vp_file_pool_start(&r.pool, s, NULL, &e)));
+	cr_assert(zero(int, vp_file_pool_start(&r.pool, s, NULL, NULL, &e)));
 	cr_assert(zero(int, made_map(&m, 0x1000, 0x9000, 0, 1, VP_VERDICT_FILE, path)));
 	vp_file_pool_wait(r.pool);
 	vp_symbolizer_get_stats(s, &stats);

@@ -25,6 +25,7 @@ enum lane {
 	LANE_AHEAD,
 	LANE_AHEAD_LARGE,
 	LANE_TIDY, /* has no requests, but its time */
+	LANE_JIT,  /* before symbols: files wait, processes end */
 	LANE_SYMBOLS,
 	LANE_CNT,
 };
@@ -32,7 +33,8 @@ enum lane {
 struct request {
 	struct request *next;
 	uint32_t file_id;
-	struct vp_mapped_file file;
+	struct vp_mapped_file file; /* of LANE_JIT: its name may be "" for none */
+	struct vp_proc_id life;	    /* of LANE_JIT */
 	char name[];
 };
 
@@ -43,6 +45,7 @@ struct queue {
 struct vp_file_pool {
 	struct vp_file_work work;
 	struct vp_symbolizer *symbolizer; /* of vp_file_pool_start() */
+	struct vp_jit *jit;
 	struct vp_row_store *rows;
 	unsigned int thread_cnt;
 	pthread_t thread[THREADS_MAX];
@@ -71,14 +74,19 @@ static bool is_rows(enum lane lane)
 	return lane < LANE_TIDY;
 }
 
+static bool is_for_report(enum lane lane)
+{
+	return lane == LANE_SYMBOLS || lane == LANE_JIT;
+}
+
 static bool is_slow(enum lane lane)
 {
-	return lane == LANE_ROWS_LARGE || lane == LANE_AHEAD_LARGE || lane == LANE_SYMBOLS;
+	return lane == LANE_ROWS_LARGE || lane == LANE_AHEAD_LARGE || is_for_report(lane);
 }
 
 static bool is_late(enum lane lane)
 {
-	return lane == LANE_AHEAD_LARGE || lane == LANE_SYMBOLS;
+	return lane == LANE_AHEAD_LARGE || is_for_report(lane);
 }
 
 static void push(struct queue *q, struct request *r)
@@ -242,13 +250,16 @@ static void run_rows(struct vp_file_pool *p, enum lane lane, struct request *r)
 	end_busy(p, file_id);
 }
 
-static void run_symbols(struct vp_file_pool *p, struct request *r)
+static void run_for_report(struct vp_file_pool *p, enum lane lane, struct request *r)
 {
 	pthread_mutex_unlock(&p->lock);
-	p->work.symbols(p->work.ctx, r->file_id, &r->file);
+	if (lane == LANE_JIT)
+		p->work.jit(p->work.ctx, &r->life, r->name[0] ? &r->file : NULL);
+	else
+		p->work.symbols(p->work.ctx, r->file_id, &r->file);
 	free(r);
 	pthread_mutex_lock(&p->lock);
-	done(p, LANE_SYMBOLS, 1);
+	done(p, lane, 1);
 }
 
 static void run(struct vp_file_pool *p, enum lane lane)
@@ -258,7 +269,7 @@ static void run(struct vp_file_pool *p, enum lane lane)
 	if (is_rows(lane))
 		run_rows(p, lane, r);
 	else
-		run_symbols(p, r);
+		run_for_report(p, lane, r);
 }
 
 static void run_lane(struct vp_file_pool *p, enum lane lane)
@@ -299,6 +310,14 @@ static void load_symbols(void *ctx, uint32_t file_id, const struct vp_mapped_fil
 	const struct vp_file_pool *p = ctx;
 
 	vp_symbolizer_load(p->symbolizer, file_id, f);
+}
+
+/* Without memory for them names are missing. */
+static void load_jit(void *ctx, const struct vp_proc_id *life, const struct vp_mapped_file *dump)
+{
+	const struct vp_file_pool *p = ctx;
+
+	vp_jit_read(p->jit, life, dump);
 }
 
 static void load_rows(void *ctx, uint32_t file_id, const struct vp_mapped_file *f)
@@ -425,7 +444,7 @@ int vp_file_pool_start_work(struct vp_file_pool **out, const struct vp_file_work
 	return start_pool(out, p, thread_cnt, e);
 }
 
-int vp_file_pool_start(struct vp_file_pool **out, struct vp_symbolizer *s,
+int vp_file_pool_start(struct vp_file_pool **out, struct vp_symbolizer *s, struct vp_jit *jit,
 		       struct vp_row_store *rows, struct vp_err *e)
 {
 	struct vp_file_pool *p = new_pool();
@@ -433,8 +452,11 @@ int vp_file_pool_start(struct vp_file_pool **out, struct vp_symbolizer *s,
 	if (!p)
 		return vp_err_set(e, -ENOMEM, "out of memory");
 	p->symbolizer = s;
+	p->jit = jit;
 	p->rows = rows;
 	p->work = (struct vp_file_work){.ctx = p, .symbols = load_symbols};
+	if (jit)
+		p->work.jit = load_jit;
 	if (rows) {
 		p->work.rows = load_rows;
 		p->work.size = file_size;
@@ -465,6 +487,35 @@ static struct request *new_request(uint32_t file_id, const struct vp_mapped_file
 	return r;
 }
 
+static void push_request(struct vp_file_pool *p, enum lane lane, struct request *r)
+{
+	push(&p->queue[lane], r);
+	p->left++;
+	p->rows_left += is_rows(lane);
+	if (is_rows(lane) && p->rows_ended)
+		forget(p, lane);
+	else
+		pthread_cond_signal(&p->to_do);
+}
+
+int vp_file_pool_request_jit(struct vp_file_pool *p, const struct vp_proc_id *life,
+			     const struct vp_mapped_file *dump)
+{
+	const struct vp_mapped_file none = {.name = ""};
+	struct request *r;
+
+	if (!p->work.jit)
+		return 0;
+	r = new_request(VP_FILE_ID_NONE, dump ? dump : &none);
+	if (!r)
+		return -ENOMEM;
+	r->life = *life;
+	pthread_mutex_lock(&p->lock);
+	push_request(p, LANE_JIT, r);
+	pthread_mutex_unlock(&p->lock);
+	return 0;
+}
+
 int vp_file_pool_request(struct vp_file_pool *p, enum vp_file_job job, uint32_t file_id,
 			 const struct vp_mapped_file *f)
 {
@@ -482,13 +533,7 @@ int vp_file_pool_request(struct vp_file_pool *p, enum vp_file_job job, uint32_t 
 		free(r);
 		return 0;
 	}
-	push(&p->queue[lane], r);
-	p->left++;
-	p->rows_left += is_rows(lane);
-	if (is_rows(lane) && p->rows_ended)
-		forget(p, lane);
-	else
-		pthread_cond_signal(&p->to_do);
+	push_request(p, lane, r);
 	pthread_mutex_unlock(&p->lock);
 	return 0;
 }
