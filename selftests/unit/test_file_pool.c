@@ -381,7 +381,7 @@ Test(file_pool, does_without_a_store_of_rows)
 
 	vp_file_pool_stop(pool);
 	cr_assert(zero(int, vp_symbolizer_new(&s, NULL)));
-	cr_assert(zero(int, vp_file_pool_start(&pool, s, NULL, &e)), "%s", e.text);
+	cr_assert(zero(int, vp_file_pool_start(&pool, s, NULL, NULL, &e)), "%s", e.text);
 	ask(VP_FILE_ROWS, 1);
 	ask(VP_FILE_ROWS_AHEAD, 2);
 	cr_expect(zero(sz, vp_file_pool_wait_rows(pool, 0)));

@@ -15,6 +15,7 @@
 
 #define THREADS_MIN 4
 #define THREADS_MAX 16
+#define JIT_THREADS 2 /* besides them */
 #define TIDY_NS	    1000000000
 #define STALLED_NS  10000000000
 
@@ -47,8 +48,8 @@ struct vp_file_pool {
 	struct vp_symbolizer *symbolizer; /* of vp_file_pool_start() */
 	struct vp_jit *jit;
 	struct vp_row_store *rows;
-	unsigned int thread_cnt;
-	pthread_t thread[THREADS_MAX];
+	unsigned int thread_cnt, jit_threads; /* with and of these */
+	pthread_t thread[THREADS_MAX + JIT_THREADS];
 
 	pthread_mutex_t lock;	/* all below */
 	pthread_cond_t to_do;	/* there is something that one more thread can do */
@@ -57,9 +58,10 @@ struct vp_file_pool {
 	size_t rows_left, left; /* requests not done yet: for rows, all */
 	unsigned int slow_cnt;	/* threads on the rows of large files or on symbols */
 	unsigned int late_cnt;	/* … that no sample waits for */
+	unsigned int jit_cnt;	/* threads on what JITs tell */
 	uint64_t tidy_at_ns;
-	bool time_kept;		    /* a thread without work has an eye on tidy_at_ns */
-	uint32_t busy[THREADS_MAX]; /* files whose rows threads are at */
+	bool time_kept; /* a thread without work has an eye on tidy_at_ns */
+	uint32_t busy[THREADS_MAX + JIT_THREADS]; /* files whose rows threads are at */
 	unsigned int busy_cnt;
 	uint64_t done_cnt; /* requests */
 	bool rows_ended;
@@ -74,19 +76,14 @@ static bool is_rows(enum lane lane)
 	return lane < LANE_TIDY;
 }
 
-static bool is_for_report(enum lane lane)
-{
-	return lane == LANE_SYMBOLS || lane == LANE_JIT;
-}
-
 static bool is_slow(enum lane lane)
 {
-	return lane == LANE_ROWS_LARGE || lane == LANE_AHEAD_LARGE || is_for_report(lane);
+	return lane == LANE_ROWS_LARGE || lane == LANE_AHEAD_LARGE || lane == LANE_SYMBOLS;
 }
 
 static bool is_late(enum lane lane)
 {
-	return lane == LANE_AHEAD_LARGE || is_for_report(lane);
+	return lane == LANE_AHEAD_LARGE || lane == LANE_SYMBOLS;
 }
 
 static void push(struct queue *q, struct request *r)
@@ -148,9 +145,13 @@ static bool is_tidy_due(const struct vp_file_pool *p)
 
 static bool may_run(const struct vp_file_pool *p, enum lane lane)
 {
-	if (is_slow(lane) && p->slow_cnt >= p->thread_cnt - 1)
+	const unsigned int thread_cnt = p->thread_cnt - p->jit_threads;
+
+	if (lane == LANE_JIT)
+		return p->jit_cnt < p->jit_threads;
+	if (is_slow(lane) && p->slow_cnt >= thread_cnt - 1)
 		return false;
-	return !is_late(lane) || p->late_cnt < p->thread_cnt - 2;
+	return !is_late(lane) || p->late_cnt < thread_cnt - 2;
 }
 
 /* LANE_CNT: nothing. */
@@ -250,7 +251,7 @@ static void run_rows(struct vp_file_pool *p, enum lane lane, struct request *r)
 	end_busy(p, file_id);
 }
 
-static void run_for_report(struct vp_file_pool *p, enum lane lane, struct request *r)
+static void run_names(struct vp_file_pool *p, enum lane lane, struct request *r)
 {
 	pthread_mutex_unlock(&p->lock);
 	if (lane == LANE_JIT)
@@ -269,13 +270,14 @@ static void run(struct vp_file_pool *p, enum lane lane)
 	if (is_rows(lane))
 		run_rows(p, lane, r);
 	else
-		run_for_report(p, lane, r);
+		run_names(p, lane, r);
 }
 
 static void run_lane(struct vp_file_pool *p, enum lane lane)
 {
 	p->slow_cnt += is_slow(lane);
 	p->late_cnt += is_late(lane);
+	p->jit_cnt += lane == LANE_JIT;
 	wake_another(p);
 	if (lane == LANE_TIDY)
 		tidy(p);
@@ -283,6 +285,7 @@ static void run_lane(struct vp_file_pool *p, enum lane lane)
 		run(p, lane);
 	p->slow_cnt -= is_slow(lane);
 	p->late_cnt -= is_late(lane);
+	p->jit_cnt -= lane == LANE_JIT;
 }
 
 static void *work(void *arg)
@@ -422,7 +425,8 @@ static int start_pool(struct vp_file_pool **out, struct vp_file_pool *p, unsigne
 
 	if (!thread_cnt)
 		thread_cnt = cpus > THREADS_MIN ? (unsigned int)cpus : THREADS_MIN;
-	p->thread_cnt = thread_cnt < THREADS_MAX ? thread_cnt : THREADS_MAX;
+	p->jit_threads = p->work.jit ? JIT_THREADS : 0;
+	p->thread_cnt = (thread_cnt < THREADS_MAX ? thread_cnt : THREADS_MAX) + p->jit_threads;
 	p->tidy_at_ns = vp_now_ns() + p->work.tidy_ns;
 	err = start_threads(p);
 	if (err) {

@@ -6,7 +6,8 @@
  * One thread for each CPU, at least four and at most sixteen, all blocking all signals. Of T
  * threads no more than T - 1 are at large files' rows or at symbols, and no more than T - 2 at
  * those that no sample waits for: a small file's rows never wait behind a large one's, and a
- * large one's never behind symbols.
+ * large one's never behind symbols. Two more are for what JITs tell, so that this is read while
+ * the process is there, however many symbols there are to be read.
  */
 #ifndef VP_FILE_POOL_H
 #define VP_FILE_POOL_H
