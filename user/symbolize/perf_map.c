@@ -86,7 +86,7 @@ static int end_line(struct perf_map *m, struct jit_table *t, const char *bytes, 
 	int err;
 
 	if (!m->line_len)
-		return parse_line(m, t, bytes, cnt);
+		return parse_line(m, t, bytes, cnt < LINE_MAX_BYTES ? cnt : LINE_MAX_BYTES);
 	err = keep(m, bytes, cnt);
 	if (!err)
 		err = parse_line(m, t, m->line, m->line_len);
