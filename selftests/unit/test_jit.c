@@ -89,10 +89,10 @@ Test(jit, a_map_is_read_again_as_it_grows)
 	write_map("w", "1000 20 first\n");
 	expect(0x1000, "first");
 	expect(0x2000, "none");
-	write_map("a", "2000 20 sec");
+	write_map("a", "2000 20 two hal");
 	expect(0x2000, "none");
-	write_map("a", "ond\nno line\n");
-	expect(0x2000, "second");
+	write_map("a", "ves\nno line\n");
+	expect(0x2000, "two halves");
 	write_map("a", "1000 20 third\n");
 	expect(0x1000, "third");
 	cr_expect(eq(u64, stats().bad_cnt, 1));

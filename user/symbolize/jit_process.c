@@ -257,14 +257,14 @@ static int open_mapped(const struct jit_process *p, int root_fd, const struct vp
 	return fd;
 }
 
-/* Its value, or NULL. */
+/* What follows the key ("NAME="), or NULL. */
 static const char *find_variable(const char *env, size_t len, const char *key)
 {
 	const char *end = env + len;
 
 	for (; env < end; env += strlen(env) + 1) {
-		if (!strncmp(env, key, strlen(key)) && env[strlen(key)] == '=')
-			return env + strlen(key) + 1;
+		if (!strncmp(env, key, strlen(key)))
+			return env + strlen(key);
 	}
 	return NULL;
 }
@@ -280,9 +280,9 @@ static char *agent_dir(const struct vp_proc_id *life)
 	if (env && proc_fd >= 0)
 		len = read_proc(proc_fd, "environ", env, ENVIRON_BYTES_MAX);
 	if (len > 0)
-		home = find_variable(env, (size_t)len, "JITDUMPDIR");
+		home = find_variable(env, (size_t)len, "JITDUMPDIR=");
 	if (len > 0 && !home)
-		home = find_variable(env, (size_t)len, "HOME");
+		home = find_variable(env, (size_t)len, "HOME=");
 	if (home && asprintf(&dir, "%s/.debug/jit", home) < 0)
 		dir = NULL;
 	if (proc_fd >= 0)
