@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -291,6 +292,42 @@ Test(jit_process, of_a_live_process_its_number_owner_and_start_are_known)
 	cr_expect(eq(u32, p.uid, geteuid()));
 	cr_expect(gt(u64, p.start_ns, now_ns - 600000000000));
 	cr_expect(le(u64, p.start_ns, now_ns + 1000000000));
+}
+
+static void enter_user_namespace(void *arg)
+{
+	(void)arg;
+	target_tell(unshare(CLONE_NEWUSER) == 0);
+	target_await();
+	target_pause();
+}
+
+Test(jit_process, root_of_its_user_namespace_is_known_by_our_number)
+{
+	const unsigned int outside = geteuid() == 0 ? OTHER_UID : geteuid();
+	struct vp_proc_id life;
+	struct target t;
+	char path[64], map[64];
+	bool entered;
+	int fd;
+
+	target_start(&t, enter_user_namespace, NULL);
+	entered = target_hear(&t);
+	snprintf(path, sizeof(path), "/proc/%d/uid_map", t.pid);
+	snprintf(map, sizeof(map), "0 %u 1\n", outside);
+	fd = open(path, O_WRONLY);
+	if (!entered || fd < 0 || write(fd, map, strlen(map)) < 0) {
+		target_end(&t);
+		cr_skip_test("cannot make a user namespace here");
+	}
+	close(fd);
+	life = proc_life(t.pid);
+	p = (struct jit_process){0};
+	fd = jit_process_open(&p, &life);
+	target_end(&t);
+	cr_assert(ge(int, fd, 0));
+	close(fd);
+	cr_expect(eq(u32, p.ns_root, outside));
 }
 
 Test(jit_process, another_process_with_its_number_is_not_it)

@@ -277,6 +277,22 @@ Test(recording, a_jit_is_asked_at_its_first_frame_and_then_ever_more_seldom)
 	vp_file_pool_stop(r.pool);
 }
 
+Test(recording, a_jit_that_only_mappings_tell_of_is_asked_at_the_end)
+{
+	const struct vp_frame busy = made_frame(VP_VERDICT_BUSY, 0x5000);
+
+	open_jit_pool();
+	cr_expect(zero(sz, asked_at(0, &busy)));
+	cr_expect(zero(int, vp_recording_ask_jits(&r)));
+	vp_file_pool_wait(r.pool);
+	cr_expect(zero(sz, jit_cnt));
+	cr_assert(zero(int, made_map(&m, 0x5000, 0x6000, 0, 0, VP_VERDICT_ANON_EXEC, "//anon")));
+	cr_expect(zero(int, vp_recording_ask_jits(&r)));
+	vp_file_pool_wait(r.pool);
+	cr_expect(eq(sz, jit_cnt, 1));
+	vp_file_pool_stop(r.pool);
+}
+
 Test(recording, a_jitdump_is_known_by_its_mapping)
 {
 	const struct vp_frame jit = made_frame(VP_VERDICT_ANON_EXEC, 0x5000);

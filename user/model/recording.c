@@ -61,12 +61,24 @@ static int ask_jit(struct vp_recording *r, struct vp_process *proc, uint64_t ts_
 	return request_jit(r, proc);
 }
 
+/* Also if no sample has said so: its frames may be put together from what is known now. */
+static bool has_jit(const struct vp_process *proc)
+{
+	if (proc->jit.asked_ns || !proc->sample_cnt)
+		return proc->jit.asked_ns;
+	for (size_t i = 0; i < proc->xmap_cnt; i++) {
+		if (proc->xmaps[i].verdict == VP_VERDICT_ANON_EXEC)
+			return true;
+	}
+	return false;
+}
+
 int vp_recording_ask_jits(struct vp_recording *r)
 {
 	int err = 0;
 
 	for (size_t i = 0; i < r->procs.cnt && r->pool && !err; i++) {
-		if (r->procs.proc[i].jit.asked_ns)
+		if (has_jit(&r->procs.proc[i]))
 			err = request_jit(r, &r->procs.proc[i]);
 	}
 	return err;
