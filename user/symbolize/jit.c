@@ -160,13 +160,15 @@ static void note_seen(struct source *s, const char *bytes, size_t cnt)
 }
 
 /* 0: nothing, or no more may be read. */
-static size_t read_chunk(const struct vp_jit *j, struct life *l, struct source *s, int fd,
+static size_t read_chunk(struct vp_jit *j, struct life *l, struct source *s, int fd,
 			 char buf[CHUNK_BYTES])
 {
 	ssize_t n;
 
 	if (l->read_bytes >= j->opts.read_bytes) {
+		pthread_mutex_lock(&j->lock);
 		s->cut = true;
+		pthread_mutex_unlock(&j->lock);
 		return 0;
 	}
 	n = pread(fd, buf, CHUNK_BYTES, (off_t)s->offset);
@@ -183,8 +185,10 @@ static int read_map(struct vp_jit *j, struct life *l, int fd, const struct stat 
 	int err = 0;
 
 	if (!goes_on(s, fd, st)) {
+		pthread_mutex_lock(&j->lock);
 		begin(s, st);
 		perf_map_restart(&l->map);
+		pthread_mutex_unlock(&j->lock);
 	}
 	while (!err && s->offset < (uint64_t)st->st_size &&
 	       (n = read_chunk(j, l, s, fd, buf)) != 0) {
@@ -233,8 +237,10 @@ static int read_dump(struct vp_jit *j, struct life *l, int fd, const struct stat
 	size_t n;
 
 	if (!goes_on(s, fd, st)) {
+		pthread_mutex_lock(&j->lock);
 		begin(s, st);
 		l->dump = (struct jitdump){.bad_cnt = l->dump.bad_cnt};
+		pthread_mutex_unlock(&j->lock);
 	}
 	while (more && !l->dump.ended && s->offset < (uint64_t)st->st_size &&
 	       (n = read_chunk(j, l, s, fd, buf)) != 0)
