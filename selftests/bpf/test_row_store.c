@@ -557,7 +557,8 @@ Test(row_store, is_filled_by_a_pool_of_threads)
 	file = mapped(env.exe);
 	large = mapped(path);
 	cr_assert(zero(int, vp_symbolizer_new(&symbolizer, NULL)));
-	cr_assert(zero(int, vp_file_pool_start(&pool, symbolizer, env.store, &e)), "%s", e.text);
+	cr_assert(zero(int, vp_file_pool_start(&pool, symbolizer, NULL, env.store, &e)), "%s",
+		  e.text);
 	for (uint32_t i = 1; i <= 10; i++) {
 		vp_file_pool_request(pool, VP_FILE_ROWS_AHEAD, i, &file);
 		vp_file_pool_request(pool, VP_FILE_ROWS, i, &large);

@@ -167,6 +167,63 @@ static void expect_reached(const size_t *value, size_t least)
 	cr_assert(wait_until(is_reached, &w, WAIT_MS), "%zu, not %zu", value_of(value), least);
 }
 
+/* ---- what JITs tell ---- */
+
+static struct {
+	atomic_uint cnt;
+	struct vp_proc_id life;
+	char name[64]; /* "none" without a dump */
+} jit;
+
+static void note_jit(void *ctx, const struct vp_proc_id *life, const struct vp_mapped_file *dump)
+{
+	(void)ctx;
+	jit.life = *life;
+	snprintf(jit.name, sizeof(jit.name), "%s", dump ? dump->name : "none");
+	atomic_fetch_add(&jit.cnt, 1);
+}
+
+static bool is_jit_read(void *arg)
+{
+	return atomic_load(&jit.cnt) >= *(unsigned int *)arg;
+}
+
+Test(file_pool, what_jits_tell_waits_for_no_other_file)
+{
+	const struct vp_file_work work = {
+		.symbols = run_symbols, .rows = run_rows, .size = size_of, .jit = note_jit};
+	const struct vp_mapped_file dump = {.name = "/tmp/jit-1.dump"};
+	const struct vp_proc_id life = {.start_ns = 1, .tgid = 2, .exec_id = 3};
+	unsigned int cnt = 1;
+	struct vp_err e = {""};
+
+	vp_file_pool_stop(pool);
+	cr_assert(zero(int, vp_file_pool_start_work(&pool, &work, THREAD_CNT, &e)));
+	for (uint32_t i = 0; i < 10; i++) {
+		ask(VP_FILE_SYMBOLS, HELD_ID + i);
+		ask(VP_FILE_ROWS, LARGE_ID + i);
+	}
+	expect_reached(&jobs.running, THREAD_CNT - 1);
+	cr_assert(zero(int, vp_file_pool_request_jit(pool, &life, NULL)));
+	cr_assert(wait_until(is_jit_read, &cnt, WAIT_MS));
+	cr_expect(eq(str, jit.name, "none"));
+	cr_expect(zero(int, memcmp(&jit.life, &life, sizeof(life))));
+	cnt = 2;
+	cr_assert(zero(int, vp_file_pool_request_jit(pool, &life, &dump)));
+	cr_assert(wait_until(is_jit_read, &cnt, WAIT_MS));
+	cr_expect(eq(str, jit.name, "/tmp/jit-1.dump"));
+	/* and they take no thread from the others */
+	cr_expect(eq(sz, value_of(&jobs.max_running), THREAD_CNT - 1));
+}
+
+Test(file_pool, nobody_asks_what_jits_tell)
+{
+	const struct vp_proc_id life = {.tgid = 2};
+
+	cr_assert(zero(int, vp_file_pool_request_jit(pool, &life, NULL)));
+	cr_expect(zero(sz, vp_file_pool_wait(pool)));
+}
+
 /* All threads but one stay with a small file each; that one goes on alone. */
 static void leave_one_thread(void)
 {
@@ -381,7 +438,7 @@ Test(file_pool, does_without_a_store_of_rows)
 
 	vp_file_pool_stop(pool);
 	cr_assert(zero(int, vp_symbolizer_new(&s, NULL)));
-	cr_assert(zero(int, vp_file_pool_start(&pool, s, NULL, &e)), "%s", e.text);
+	cr_assert(zero(int, vp_file_pool_start(&pool, s, NULL, NULL, &e)), "%s", e.text);
 	ask(VP_FILE_ROWS, 1);
 	ask(VP_FILE_ROWS_AHEAD, 2);
 	cr_expect(zero(sz, vp_file_pool_wait_rows(pool, 0)));

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -186,7 +187,7 @@ Test(recording, a_file_is_read_at_its_first_frame_and_never_again)
 	fixture_run(&x, "gcc -shared -o lib t.c");
 	path = fixture_path(&x, "lib");
 	cr_assert(zero(int, vp_symbolizer_new(&s, NULL)));
-	cr_assert(zero(int, vp_file_pool_start(&r.pool, s, NULL, &e)));
+	cr_assert(zero(int, vp_file_pool_start(&r.pool, s, NULL, NULL, &e)));
 	cr_assert(zero(int, made_map(&m, 0x1000, 0x9000, 0, 1, VP_VERDICT_FILE, path)));
 	vp_file_pool_wait(r.pool);
 	vp_symbolizer_get_stats(s, &stats);
@@ -207,6 +208,113 @@ Test(recording, a_file_is_read_at_its_first_frame_and_never_again)
 	cr_expect(eq(u64, stats.file_cnt[VP_SYM_OK], 1));
 	vp_file_pool_stop(r.pool);
 	vp_symbolizer_free(s);
+}
+
+/* ---- code of JITs ---- */
+
+static atomic_size_t jit_cnt;
+static char jit_dump[64];
+static uint64_t jit_dump_start;
+
+static void note_jit(void *ctx, const struct vp_proc_id *life, const struct vp_mapped_file *dump)
+{
+	(void)ctx;
+	if (memcmp(life, &m.proc, sizeof(*life)))
+		abort();
+	snprintf(jit_dump, sizeof(jit_dump), "%s", dump ? dump->name : "none");
+	jit_dump_start = dump ? dump->start : 0;
+	jit_cnt++;
+}
+
+static void no_symbols(void *ctx, uint32_t file_id, const struct vp_mapped_file *f)
+{
+	(void)ctx;
+	(void)file_id;
+	(void)f;
+}
+
+static void open_jit_pool(void)
+{
+	const struct vp_file_work work = {.symbols = no_symbols, .jit = note_jit};
+	struct vp_err e = {""};
+
+	cr_assert(zero(int, vp_file_pool_start_work(&r.pool, &work, 0, &e)), "%s", e.text);
+}
+
+/* A sample at ms with this frame; how often it has been asked what the JIT tells. */
+static size_t asked_at(uint64_t ms, const struct vp_frame *f)
+{
+	m.ts_ns = 1000000000 + ms * 1000000;
+	cr_assert(zero(int, made_sample(&m, NULL, 0, f, 1, VP_END_BOTTOM)));
+	vp_file_pool_wait(r.pool);
+	return jit_cnt;
+}
+
+Test(recording, a_jit_is_asked_at_its_first_frame_and_then_ever_more_seldom)
+{
+	const struct vp_frame jit = made_frame(VP_VERDICT_ANON_EXEC, 0x5000);
+	const struct vp_frame file = made_file_frame(1, 0x1000, 0);
+
+	open_jit_pool();
+	cr_expect(zero(sz, asked_at(0, &file)));
+	cr_expect(zero(int, vp_recording_ask_jits(&r)));
+	cr_expect(zero(sz, asked_at(1, &file)));
+	cr_expect(eq(sz, asked_at(10, &jit), 1));
+	cr_expect(eq(sz, asked_at(109, &jit), 1));
+	cr_expect(eq(sz, asked_at(110, &jit), 2));
+	cr_expect(eq(sz, asked_at(309, &jit), 2));
+	cr_expect(eq(sz, asked_at(310, &jit), 3));
+	for (uint64_t ms = 320; ms < 100000; ms += 10)
+		asked_at(ms, &jit);
+	cr_expect(ge(sz, jit_cnt, 90));
+	cr_expect(le(sz, jit_cnt, 110));
+	cr_expect(eq(str, jit_dump, "none"));
+	/* and at the end */
+	jit_cnt = 0;
+	cr_expect(zero(int, vp_recording_ask_jits(&r)));
+	vp_file_pool_wait(r.pool);
+	cr_expect(eq(sz, jit_cnt, 1));
+	vp_file_pool_stop(r.pool);
+}
+
+Test(recording, a_jit_that_only_mappings_tell_of_is_asked_at_the_end)
+{
+	const struct vp_frame busy = made_frame(VP_VERDICT_BUSY, 0x5000);
+
+	open_jit_pool();
+	cr_expect(zero(sz, asked_at(0, &busy)));
+	cr_expect(zero(int, vp_recording_ask_jits(&r)));
+	vp_file_pool_wait(r.pool);
+	cr_expect(zero(sz, jit_cnt));
+	cr_assert(zero(int, made_map(&m, 0x5000, 0x6000, 0, 0, VP_VERDICT_ANON_EXEC, "//anon")));
+	cr_expect(zero(int, vp_recording_ask_jits(&r)));
+	vp_file_pool_wait(r.pool);
+	cr_expect(eq(sz, jit_cnt, 1));
+	vp_file_pool_stop(r.pool);
+}
+
+Test(recording, a_jitdump_is_known_by_its_mapping)
+{
+	const struct vp_frame jit = made_frame(VP_VERDICT_ANON_EXEC, 0x5000);
+
+	open_jit_pool();
+	cr_assert(zero(int, made_map(&m, 0x1000, 0x2000, 0, 3, VP_VERDICT_FILE, "/lib/x")));
+	cr_assert(zero(int, made_map(&m, 0x3000, 0x4000, 0, 4, VP_VERDICT_FILE, "/x/jit-9.dump")));
+	cr_assert(zero(int, made_map(&m, 0x6000, 0x7000, 0, 3, VP_VERDICT_FILE, "/lib/x")));
+	cr_expect(eq(sz, asked_at(0, &jit), 1));
+	cr_expect(eq(str, jit_dump, "/x/jit-9.dump"));
+	cr_expect(eq(u64, jit_dump_start, 0x3000));
+	vp_file_pool_stop(r.pool);
+}
+
+Test(recording, a_jit_that_keeps_its_code_in_a_memfd_is_asked_too)
+{
+	const struct vp_frame jit = made_file_frame(3, 0x1000, 0);
+
+	open_jit_pool();
+	cr_assert(zero(int, made_map(&m, 0x1000, 0x2000, 0, 3, VP_VERDICT_FILE, "/memfd:code")));
+	cr_expect(eq(sz, asked_at(0, &jit), 1));
+	vp_file_pool_stop(r.pool);
 }
 
 /* ---- unwind rows ---- */
@@ -313,9 +421,11 @@ Test(recording, rows_are_asked_for_again_but_not_at_each_frame)
 	expect_requests(2, 1);
 	sample_without_rows(1, 1300);
 	expect_requests(3, 1);
-	for (uint64_t ms = 1301; ms < 101000; ms += 10)
+	for (uint64_t ms = 1301; ms < 101000; ms += 10) {
 		sample_without_rows(1, ms);
-	vp_file_pool_wait(r.pool);
+		/* one that is being read is not asked for again */
+		vp_file_pool_wait(r.pool);
+	}
 	cr_expect(lt(sz, rows_cnt, 30));
 	cr_expect(gt(sz, rows_cnt, 15));
 	/* freed long after it was loaded: as if for the first time */

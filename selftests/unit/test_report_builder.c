@@ -3,12 +3,14 @@
 #include "fixture_elf.h"
 #include "made_records.h"
 #include "model/report_builder.h"
+#include "proc_life.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static struct vp_recording r;
 static struct vp_symbolizer *s;
@@ -322,6 +324,88 @@ Test(report_builder, code_in_a_memfd_that_is_no_elf_is_generated)
 	expect_label(0, 1, "memfd+0x10", "memfd", VP_LABEL_USER);
 }
 
+static const struct vp_nameless *account(const char *module)
+{
+	for (size_t i = 0; i < b.nameless_cnt; i++) {
+		if (!strcmp(b.nameless[i].module, module))
+			return &b.nameless[i];
+	}
+	return NULL;
+}
+
+/* ---- code of JITs --------------------------------------------------------------------------- */
+
+static char jit_map[64];
+
+/* The process of the next records is this one, whose JIT tells that. */
+static void tell_jit(const char *text)
+{
+	FILE *f;
+
+	m.proc = proc_life(getpid());
+	snprintf(jit_map, sizeof(jit_map), "/tmp/perf-%d.map", getpid());
+	f = fopen(jit_map, "w");
+	cr_assert(ne(ptr, f, NULL));
+	fputs(text, f);
+	fclose(f);
+	cr_assert(zero(int, vp_jit_new(&r.jit, NULL)));
+	cr_assert(zero(int, vp_jit_read(r.jit, &m.proc, NULL)));
+	unlink(jit_map);
+}
+
+Test(report_builder, code_of_a_jit_has_the_names_that_its_process_told)
+{
+	const struct vp_frame user[] = {
+		made_frame(VP_VERDICT_ANON_EXEC, 0x1020), /* the leaf */
+		made_frame(VP_VERDICT_ANON_EXEC, 0x1020), /* returns to the end of a call */
+		made_frame(VP_VERDICT_ANON_EXEC, 0x1041),
+	};
+
+	tell_jit("1000 20 JS:caller\n1020 20 JS:next\n");
+	sample(user, 3);
+	m.proc.tgid++; /* the same addresses in another process */
+	sample(user, 3);
+	build();
+	expect_label(0, 0, "JS:next", "[jit]", VP_LABEL_JIT);
+	expect_label(0, 1, "JS:caller", "[jit]", VP_LABEL_JIT);
+	expect_label(0, 2, "[jit]", "[jit]", VP_LABEL_JIT);
+	for (size_t i = 0; i < 3; i++)
+		expect_label(1, i, "[jit]", "[jit]", VP_LABEL_JIT);
+	cr_expect(eq(u64, b.user_nameless_cnt, 4));
+	cr_expect(eq(u64, account("[jit]")->frame_cnt, 4));
+	vp_jit_free(r.jit);
+}
+
+Test(report_builder, code_of_a_jit_is_named_where_it_was_stitched_too)
+{
+	tell_jit("1000 20 JS:busy\n");
+	sample_busy(0x1010);
+	cr_assert(zero(int, made_map(&m, 0x1000, 0x2000, 0, 0, VP_VERDICT_ANON_EXEC, "//anon")));
+	build();
+	expect_label(0, 0, "JS:busy", "[jit]", VP_LABEL_JIT);
+	cr_expect(eq(u64, b.stitched_cnt, 1));
+	vp_jit_free(r.jit);
+}
+
+Test(report_builder, code_of_a_jit_in_a_memfd_is_named_by_the_address_it_is_mapped_at)
+{
+	const struct vp_frame f = made_file_frame(1, 0x7010, 0x1010);
+
+	tell_jit("7000 20 JIT:shared\n8000 20 JIT:elsewhere\n");
+	open_symbolizer(kallsyms);
+	cr_assert(zero(int, vp_symbolizer_load_path(
+				    s, 1, fixture_text(&x, "no elf", "this is no ELF file\n"))));
+	map_lib(0x7000, 0x8000, 0x1000, 1, "/memfd:doublemapper");
+	sample(&f, 1);
+	m.proc.tgid++; /* which has it elsewhere, and tells nothing */
+	map_lib(0x8000, 0x9000, 0x1000, 1, "/memfd:doublemapper");
+	sample(&f, 1);
+	build();
+	expect_label(0, 0, "JIT:shared", "memfd:doublemapper", VP_LABEL_JIT);
+	expect_label(1, 0, "[jit]", "memfd:doublemapper", VP_LABEL_JIT);
+	vp_jit_free(r.jit);
+}
+
 Test(report_builder, functions_are_named_and_calls_belong_to_the_caller)
 {
 	struct vp_frame user[2];
@@ -390,15 +474,6 @@ Test(report_builder, very_long_module_names_are_cut_not_overrun)
 }
 
 /* ---- accounts of what has no name ----------------------------------------------------------- */
-
-static const struct vp_nameless *account(const char *module)
-{
-	for (size_t i = 0; i < b.nameless_cnt; i++) {
-		if (!strcmp(b.nameless[i].module, module))
-			return &b.nameless[i];
-	}
-	return NULL;
-}
 
 Test(report_builder, nameless_frames_are_put_to_their_modules_account)
 {

@@ -48,6 +48,7 @@ struct run {
 	struct vp_outfile *out;
 	uint64_t out_bytes;
 	struct vp_symbolizer *symbolizer;
+	struct vp_jit *jit;
 	struct vp_perfdata *perfdata;
 	struct vp_row_store *rows; /* NULL: --call-graph fp */
 	struct vp_row_start row_start;
@@ -143,7 +144,7 @@ static int open_user_side(struct run *r, struct vp_err *e)
 	err = vp_outfile_open(&r->out, r->args.output, e);
 	if (err)
 		return err;
-	if (vp_symbolizer_new(&r->symbolizer, NULL))
+	if (vp_symbolizer_new(&r->symbolizer, NULL) || vp_jit_new(&r->jit, NULL))
 		return vp_err_set(e, -ENOMEM, "out of memory");
 	r->recording.max_stack_bytes = STACK_BYTES_MAX;
 	r->joiner = (struct vp_joiner){
@@ -204,8 +205,9 @@ static int open_pool(struct run *r, struct vp_err *e)
 	if (r->args.call_graph != VP_CALL_GRAPH_FP)
 		err = vp_row_store_new(&r->rows, &opts, e);
 	if (!err)
-		err = vp_file_pool_start(&r->pool, r->symbolizer, r->rows, e);
+		err = vp_file_pool_start(&r->pool, r->symbolizer, r->jit, r->rows, e);
 	r->recording.pool = r->pool;
+	r->recording.jit = r->jit;
 	return err;
 }
 
@@ -490,6 +492,8 @@ static int stop(struct run *r, struct vp_err *e)
 	err = vp_session_stop(r->session, stacks_are_missing, r);
 	if (!err)
 		err = vp_joiner_flush(&r->joiner);
+	if (!err)
+		err = vp_recording_ask_jits(&r->recording);
 	r->meta.meta.first_ns = r->recording.first_ns;
 	r->meta.meta.last_ns = r->recording.last_ns;
 	vp_session_counters(r->session, r->counters);
@@ -664,8 +668,10 @@ static void run_close(struct run *r)
 	vp_report_free(&r->built);
 	vp_joiner_free(&r->joiner);
 	vp_recording_free(&r->recording);
-	if (files_are_free)
+	if (files_are_free) {
 		vp_symbolizer_free(r->symbolizer);
+		vp_jit_free(r->jit);
+	}
 	vp_waiter_close(r->waiter);
 	vp_record_args_free(&r->args);
 }

@@ -75,6 +75,23 @@ static void print_losses(FILE *f, const struct vp_summary *s)
 		   s->built->user_frame_cnt);
 }
 
+static void print_jit_losses(FILE *f, const struct vp_summary *s)
+{
+	struct vp_jit_stats st;
+
+	if (!s->recording->jit)
+		return;
+	vp_jit_get_stats(s->recording->jit, &st);
+	print_loss(f, "names of JIT code not kept: the memory for their process was full",
+		   st.dropped_cnt, 0);
+	print_loss(f, "processes whose JIT code lost its names: the memory for all was full",
+		   st.evicted_cnt, 0);
+	print_loss(f, "perf maps and jitdumps not read to their end: too large", st.cut_cnt, 0);
+	if (s->verbose)
+		print_loss(f, "lines and records in perf maps and jitdumps that are none",
+			   st.bad_cnt, 0);
+}
+
 static void print_ends(FILE *f, const struct vp_summary *s)
 {
 	uint64_t all = 0;
@@ -166,6 +183,9 @@ static void print_rows(FILE *f, const struct vp_summary *s)
 /* What would give the module names. */
 static const char *nameless_hint(const struct vp_nameless *n)
 {
+	if (!strcmp(n->module, "[jit]"))
+		return "made at run time: named if it writes a perf map (node --perf-basic-prof, "
+		       "…)";
 	if (n->module[0] == '[')
 		return "";
 	switch (n->reason) {
@@ -314,6 +334,7 @@ void vp_summary_print(FILE *f, const struct vp_summary *s)
 {
 	print_counts(f, s);
 	print_losses(f, s);
+	print_jit_losses(f, s);
 	print_ends(f, s);
 	print_rows(f, s);
 	print_nameless(f, s);

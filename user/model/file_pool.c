@@ -15,6 +15,7 @@
 
 #define THREADS_MIN 4
 #define THREADS_MAX 16
+#define JIT_THREADS 2 /* besides them */
 #define TIDY_NS	    1000000000
 #define STALLED_NS  10000000000
 
@@ -25,6 +26,7 @@ enum lane {
 	LANE_AHEAD,
 	LANE_AHEAD_LARGE,
 	LANE_TIDY, /* has no requests, but its time */
+	LANE_JIT,  /* before symbols: files wait, processes end */
 	LANE_SYMBOLS,
 	LANE_CNT,
 };
@@ -32,7 +34,8 @@ enum lane {
 struct request {
 	struct request *next;
 	uint32_t file_id;
-	struct vp_mapped_file file;
+	struct vp_mapped_file file; /* of LANE_JIT: its name may be "" for none */
+	struct vp_proc_id life;	    /* of LANE_JIT */
 	char name[];
 };
 
@@ -43,9 +46,10 @@ struct queue {
 struct vp_file_pool {
 	struct vp_file_work work;
 	struct vp_symbolizer *symbolizer; /* of vp_file_pool_start() */
+	struct vp_jit *jit;
 	struct vp_row_store *rows;
-	unsigned int thread_cnt;
-	pthread_t thread[THREADS_MAX];
+	unsigned int thread_cnt, jit_threads; /* with and of these */
+	pthread_t thread[THREADS_MAX + JIT_THREADS];
 
 	pthread_mutex_t lock;	/* all below */
 	pthread_cond_t to_do;	/* there is something that one more thread can do */
@@ -54,9 +58,10 @@ struct vp_file_pool {
 	size_t rows_left, left; /* requests not done yet: for rows, all */
 	unsigned int slow_cnt;	/* threads on the rows of large files or on symbols */
 	unsigned int late_cnt;	/* … that no sample waits for */
+	unsigned int jit_cnt;	/* threads on what JITs tell */
 	uint64_t tidy_at_ns;
-	bool time_kept;		    /* a thread without work has an eye on tidy_at_ns */
-	uint32_t busy[THREADS_MAX]; /* files whose rows threads are at */
+	bool time_kept; /* a thread without work has an eye on tidy_at_ns */
+	uint32_t busy[THREADS_MAX + JIT_THREADS]; /* files whose rows threads are at */
 	unsigned int busy_cnt;
 	uint64_t done_cnt; /* requests */
 	bool rows_ended;
@@ -140,9 +145,13 @@ static bool is_tidy_due(const struct vp_file_pool *p)
 
 static bool may_run(const struct vp_file_pool *p, enum lane lane)
 {
-	if (is_slow(lane) && p->slow_cnt >= p->thread_cnt - 1)
+	const unsigned int thread_cnt = p->thread_cnt - p->jit_threads;
+
+	if (lane == LANE_JIT)
+		return p->jit_cnt < p->jit_threads;
+	if (is_slow(lane) && p->slow_cnt >= thread_cnt - 1)
 		return false;
-	return !is_late(lane) || p->late_cnt < p->thread_cnt - 2;
+	return !is_late(lane) || p->late_cnt < thread_cnt - 2;
 }
 
 /* LANE_CNT: nothing. */
@@ -242,13 +251,16 @@ static void run_rows(struct vp_file_pool *p, enum lane lane, struct request *r)
 	end_busy(p, file_id);
 }
 
-static void run_symbols(struct vp_file_pool *p, struct request *r)
+static void run_names(struct vp_file_pool *p, enum lane lane, struct request *r)
 {
 	pthread_mutex_unlock(&p->lock);
-	p->work.symbols(p->work.ctx, r->file_id, &r->file);
+	if (lane == LANE_JIT)
+		p->work.jit(p->work.ctx, &r->life, r->name[0] ? &r->file : NULL);
+	else
+		p->work.symbols(p->work.ctx, r->file_id, &r->file);
 	free(r);
 	pthread_mutex_lock(&p->lock);
-	done(p, LANE_SYMBOLS, 1);
+	done(p, lane, 1);
 }
 
 static void run(struct vp_file_pool *p, enum lane lane)
@@ -258,13 +270,14 @@ static void run(struct vp_file_pool *p, enum lane lane)
 	if (is_rows(lane))
 		run_rows(p, lane, r);
 	else
-		run_symbols(p, r);
+		run_names(p, lane, r);
 }
 
 static void run_lane(struct vp_file_pool *p, enum lane lane)
 {
 	p->slow_cnt += is_slow(lane);
 	p->late_cnt += is_late(lane);
+	p->jit_cnt += lane == LANE_JIT;
 	wake_another(p);
 	if (lane == LANE_TIDY)
 		tidy(p);
@@ -272,6 +285,7 @@ static void run_lane(struct vp_file_pool *p, enum lane lane)
 		run(p, lane);
 	p->slow_cnt -= is_slow(lane);
 	p->late_cnt -= is_late(lane);
+	p->jit_cnt -= lane == LANE_JIT;
 }
 
 static void *work(void *arg)
@@ -299,6 +313,14 @@ static void load_symbols(void *ctx, uint32_t file_id, const struct vp_mapped_fil
 	const struct vp_file_pool *p = ctx;
 
 	vp_symbolizer_load(p->symbolizer, file_id, f);
+}
+
+/* Without memory for them names are missing. */
+static void load_jit(void *ctx, const struct vp_proc_id *life, const struct vp_mapped_file *dump)
+{
+	const struct vp_file_pool *p = ctx;
+
+	vp_jit_read(p->jit, life, dump);
 }
 
 static void load_rows(void *ctx, uint32_t file_id, const struct vp_mapped_file *f)
@@ -403,7 +425,8 @@ static int start_pool(struct vp_file_pool **out, struct vp_file_pool *p, unsigne
 
 	if (!thread_cnt)
 		thread_cnt = cpus > THREADS_MIN ? (unsigned int)cpus : THREADS_MIN;
-	p->thread_cnt = thread_cnt < THREADS_MAX ? thread_cnt : THREADS_MAX;
+	p->jit_threads = p->work.jit ? JIT_THREADS : 0;
+	p->thread_cnt = (thread_cnt < THREADS_MAX ? thread_cnt : THREADS_MAX) + p->jit_threads;
 	p->tidy_at_ns = vp_now_ns() + p->work.tidy_ns;
 	err = start_threads(p);
 	if (err) {
@@ -425,7 +448,7 @@ int vp_file_pool_start_work(struct vp_file_pool **out, const struct vp_file_work
 	return start_pool(out, p, thread_cnt, e);
 }
 
-int vp_file_pool_start(struct vp_file_pool **out, struct vp_symbolizer *s,
+int vp_file_pool_start(struct vp_file_pool **out, struct vp_symbolizer *s, struct vp_jit *jit,
 		       struct vp_row_store *rows, struct vp_err *e)
 {
 	struct vp_file_pool *p = new_pool();
@@ -433,8 +456,11 @@ int vp_file_pool_start(struct vp_file_pool **out, struct vp_symbolizer *s,
 	if (!p)
 		return vp_err_set(e, -ENOMEM, "out of memory");
 	p->symbolizer = s;
+	p->jit = jit;
 	p->rows = rows;
 	p->work = (struct vp_file_work){.ctx = p, .symbols = load_symbols};
+	if (jit)
+		p->work.jit = load_jit;
 	if (rows) {
 		p->work.rows = load_rows;
 		p->work.size = file_size;
@@ -465,6 +491,35 @@ static struct request *new_request(uint32_t file_id, const struct vp_mapped_file
 	return r;
 }
 
+static void push_request(struct vp_file_pool *p, enum lane lane, struct request *r)
+{
+	push(&p->queue[lane], r);
+	p->left++;
+	p->rows_left += is_rows(lane);
+	if (is_rows(lane) && p->rows_ended)
+		forget(p, lane);
+	else
+		pthread_cond_signal(&p->to_do);
+}
+
+int vp_file_pool_request_jit(struct vp_file_pool *p, const struct vp_proc_id *life,
+			     const struct vp_mapped_file *dump)
+{
+	const struct vp_mapped_file none = {.name = ""};
+	struct request *r;
+
+	if (!p->work.jit)
+		return 0;
+	r = new_request(VP_FILE_ID_NONE, dump ? dump : &none);
+	if (!r)
+		return -ENOMEM;
+	r->life = *life;
+	pthread_mutex_lock(&p->lock);
+	push_request(p, LANE_JIT, r);
+	pthread_mutex_unlock(&p->lock);
+	return 0;
+}
+
 int vp_file_pool_request(struct vp_file_pool *p, enum vp_file_job job, uint32_t file_id,
 			 const struct vp_mapped_file *f)
 {
@@ -482,13 +537,7 @@ int vp_file_pool_request(struct vp_file_pool *p, enum vp_file_job job, uint32_t 
 		free(r);
 		return 0;
 	}
-	push(&p->queue[lane], r);
-	p->left++;
-	p->rows_left += is_rows(lane);
-	if (is_rows(lane) && p->rows_ended)
-		forget(p, lane);
-	else
-		pthread_cond_signal(&p->to_do);
+	push_request(p, lane, r);
 	pthread_mutex_unlock(&p->lock);
 	return 0;
 }

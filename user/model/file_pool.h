@@ -6,11 +6,13 @@
  * One thread for each CPU, at least four and at most sixteen, all blocking all signals. Of T
  * threads no more than T - 1 are at large files' rows or at symbols, and no more than T - 2 at
  * those that no sample waits for: a small file's rows never wait behind a large one's, and a
- * large one's never behind symbols.
+ * large one's never behind symbols. Two more are for what JITs tell, so that this is read while
+ * the process is there, however many symbols there are to be read.
  */
 #ifndef VP_FILE_POOL_H
 #define VP_FILE_POOL_H
 
+#include "../symbolize/jit.h"
 #include "../symbolize/symbolizer.h"
 #include "../unwind/row_store.h"
 
@@ -33,6 +35,8 @@ enum vp_file_job {
 struct vp_file_work {
 	void *ctx;
 	void (*symbols)(void *ctx, uint32_t file_id, const struct vp_mapped_file *f);
+	/* What the JIT of a process tells of its code; dump may be NULL. NULL: not wanted. */
+	void (*jit)(void *ctx, const struct vp_proc_id *life, const struct vp_mapped_file *dump);
 	/* NULL: nobody wants rows, and the rest is not called. */
 	void (*rows)(void *ctx, uint32_t file_id, const struct vp_mapped_file *f);
 	/* Bytes of a file that rows are to be loaded for. */
@@ -43,10 +47,10 @@ struct vp_file_work {
 };
 
 /*
- * Reads symbols into s, rows into `rows` (NULL: requests for rows are ignored), which is trimmed
- * each second. Both are borrowed until vp_file_pool_stop(). 0 or negative errno with e filled.
+ * Reads symbols into s, what JITs tell into jit (NULL: is ignored), rows into `rows` (NULL: requests for rows are ignored), which is trimmed
+ * each second. All are borrowed until vp_file_pool_stop(). 0 or negative errno with e filled.
  */
-int vp_file_pool_start(struct vp_file_pool **out, struct vp_symbolizer *s,
+int vp_file_pool_start(struct vp_file_pool **out, struct vp_symbolizer *s, struct vp_jit *jit,
 		       struct vp_row_store *rows, struct vp_err *e);
 
 /* The same with other work; thread_cnt 0: as above, else at least 3. */
@@ -60,6 +64,10 @@ int vp_file_pool_start_work(struct vp_file_pool **out, const struct vp_file_work
  */
 int vp_file_pool_request(struct vp_file_pool *p, enum vp_file_job job, uint32_t file_id,
 			 const struct vp_mapped_file *f);
+
+/* The same for what the JIT of a process tells; dump: a jitdump that it maps, or NULL. */
+int vp_file_pool_request_jit(struct vp_file_pool *p, const struct vp_proc_id *life,
+			     const struct vp_mapped_file *dump);
 
 /*
  * Waits until no request for rows is left, or until CLOCK_MONOTONIC is at deadline_ns. How many

@@ -77,6 +77,11 @@ struct vp_mapped_file vp_file_mapped(const struct vp_file *file, uint32_t tgid,
 	};
 }
 
+bool vp_file_is_memory(const struct vp_file *file)
+{
+	return !strncmp(file->name, "/memfd:", 7);
+}
+
 void vp_files_free(struct vp_files *f)
 {
 	for (size_t i = 0; i < f->cnt; i++)

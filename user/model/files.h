@@ -42,6 +42,9 @@ bool vp_file_ask_rows(struct vp_file *file, uint64_t ts_ns);
 struct vp_mapped_file vp_file_mapped(const struct vp_file *file, uint32_t tgid,
 				     const struct vp_xmap *x);
 
+/* Code that has no file to name it after, although a file holds it: a memfd. */
+bool vp_file_is_memory(const struct vp_file *file);
+
 void vp_files_free(struct vp_files *f);
 
 #endif

@@ -96,7 +96,11 @@ bool vp_process_overlaps(const struct vp_process *proc, uint64_t start, uint64_t
 int vp_process_inherit(struct vp_process *proc, const struct vp_process *from)
 {
 	struct vp_process merged = {
-		.id = proc->id, .sample_cnt = proc->sample_cnt, .first_ns = proc->first_ns};
+		.id = proc->id,
+		.sample_cnt = proc->sample_cnt,
+		.first_ns = proc->first_ns,
+		.jit = proc->jit,
+	};
 	int err = 0;
 
 	for (size_t i = 0; i < from->xmap_cnt && err >= 0; i++)

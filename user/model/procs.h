@@ -9,12 +9,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Of a process with a JIT: when what it tells of its code was asked for last, and how to open it. */
+struct vp_jit_state {
+	uint64_t asked_ns;     /* 0: never */
+	uint64_t wait_ns;      /* so long from then on it is not again */
+	uint32_t dump_file_id; /* the jitdump that it has mapped last; VP_FILE_ID_NONE: none */
+};
+
 struct vp_process {
 	struct vp_proc_id id;
 	struct vp_xmap *xmaps; /* ascending, disjoint: a newer one has cut older ones */
 	size_t xmap_cnt, xmap_cap;
 	uint64_t sample_cnt;
 	uint64_t first_ns; /* of its first record; 0: none yet */
+	struct vp_jit_state jit;
 };
 
 /* All zero is empty. */

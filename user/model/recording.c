@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "recording.h"
 
+#include "../symbolize/jit_process.h"
+
 #include <errno.h>
 
 /* The life, added if new; NULL: out of memory. Borrowed until the next call. */
@@ -16,6 +18,70 @@ static struct vp_process *get_process(struct vp_recording *r, const struct vp_pr
 	if (!proc->first_ns)
 		proc->first_ns = ts_ns;
 	return proc;
+}
+
+#define JIT_WAIT_MIN_NS 100000000ULL
+#define JIT_WAIT_MAX_NS 1000000000ULL
+
+/* The mapping of the jitdump, which may be gone; its file is not. */
+static const struct vp_xmap *dump_mapping(const struct vp_process *proc)
+{
+	for (size_t i = 0; i < proc->xmap_cnt; i++) {
+		if (proc->xmaps[i].file_id == proc->jit.dump_file_id)
+			return &proc->xmaps[i];
+	}
+	return NULL;
+}
+
+static int request_jit(struct vp_recording *r, const struct vp_process *proc)
+{
+	const struct vp_file *dump = vp_files_get(&r->files, proc->jit.dump_file_id);
+	struct vp_mapped_file m;
+
+	if (!dump)
+		return vp_file_pool_request_jit(r->pool, &proc->id, NULL);
+	m = vp_file_mapped(dump, proc->id.tgid, dump_mapping(proc));
+	return vp_file_pool_request_jit(r->pool, &proc->id, &m);
+}
+
+/*
+ * A frame in code of a JIT: what it has told has to be read while the process is there, and again,
+ * for it goes on telling. Looking whether it has costs some system calls.
+ */
+static int ask_jit(struct vp_recording *r, struct vp_process *proc, uint64_t ts_ns)
+{
+	struct vp_jit_state *jit = &proc->jit;
+
+	if (!r->pool || (jit->asked_ns && ts_ns < jit->asked_ns + jit->wait_ns))
+		return 0;
+	jit->asked_ns = ts_ns;
+	jit->wait_ns = jit->wait_ns ? 2 * jit->wait_ns : JIT_WAIT_MIN_NS;
+	if (jit->wait_ns > JIT_WAIT_MAX_NS)
+		jit->wait_ns = JIT_WAIT_MAX_NS;
+	return request_jit(r, proc);
+}
+
+/* Also if no sample has said so: its frames may be put together from what is known now. */
+static bool has_jit(const struct vp_process *proc)
+{
+	if (proc->jit.asked_ns || !proc->sample_cnt)
+		return proc->jit.asked_ns;
+	for (size_t i = 0; i < proc->xmap_cnt; i++) {
+		if (proc->xmaps[i].verdict == VP_VERDICT_ANON_EXEC)
+			return true;
+	}
+	return false;
+}
+
+int vp_recording_ask_jits(struct vp_recording *r)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < r->procs.cnt && r->pool && !err; i++) {
+		if (has_jit(&r->procs.proc[i]))
+			err = request_jit(r, &r->procs.proc[i]);
+	}
+	return err;
 }
 
 /*
@@ -72,6 +138,12 @@ static int write_remapped(struct vp_recording *r, const struct vp_mmap2 *m)
 	return vp_perfdata_mmap2(r->perfdata, &named.rec);
 }
 
+/* Mapped for us to see it, not to be run. */
+static bool is_jitdump(const struct vp_mmap2 *m)
+{
+	return m->rec.file_id != VP_FILE_ID_NONE && jit_is_dump_name(m->name);
+}
+
 static int on_mmap2(void *ctx, const struct vp_mmap2 *m)
 {
 	struct vp_recording *r = ctx;
@@ -95,7 +167,11 @@ static int on_mmap2(void *ctx, const struct vp_mmap2 *m)
 		return new;
 	if (x.flags & VP_XMAP_F_REMAPPED)
 		return write_remapped(r, m);
-	if (vp_files_add(&r->files, m) || request_rows_of(r, m, &x))
+	if (vp_files_add(&r->files, m))
+		return -ENOMEM;
+	if (is_jitdump(m))
+		proc->jit.dump_file_id = x.file_id;
+	else if (request_rows_of(r, m, &x))
 		return -ENOMEM;
 	return r->perfdata ? write_mmap2(r->perfdata, m, first ? proc->first_ns : 0) : 0;
 }
@@ -124,6 +200,20 @@ static int request_file(struct vp_recording *r, const struct vp_process *proc,
 		err = vp_file_pool_request(r->pool, VP_FILE_SYMBOLS, f->file_id, &m);
 	file->requested = true;
 	return err;
+}
+
+static int request_names(struct vp_recording *r, struct vp_process *proc, const struct vp_frame *f,
+			 uint64_t ts_ns)
+{
+	const struct vp_file *file = vp_files_get(&r->files, f->file_id);
+
+	if (f->verdict == VP_VERDICT_ANON_EXEC || (file && vp_file_is_memory(file))) {
+		int err = ask_jit(r, proc, ts_ns);
+
+		if (err)
+			return err;
+	}
+	return request_file(r, proc, f, ts_ns);
 }
 
 static struct vp_at kernel_at(uint64_t addr, bool leaf)
@@ -199,7 +289,7 @@ static int on_sample(void *ctx, const struct vp_rec_sample *s, const uint64_t *k
 	for (size_t i = 0; i < s->user_cnt; i++, n++) {
 		at[n] = user_at(&user[i]);
 		note_frame(r, &user[i]);
-		err = request_file(r, &r->procs.proc[who.proc], &user[i], s->hdr.ts_ns);
+		err = request_names(r, &r->procs.proc[who.proc], &user[i], s->hdr.ts_ns);
 		if (err)
 			return err;
 	}

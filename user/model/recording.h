@@ -22,6 +22,7 @@ struct vp_recording {
 	struct vp_strings comms;
 	struct vp_stacks stacks;
 	struct vp_file_pool *pool;    /* borrowed; NULL: no file is opened */
+	struct vp_jit *jit;	      /* borrowed; NULL: code of JITs has no names */
 	struct vp_perfdata *perfdata; /* borrowed; NULL: not written */
 	uint64_t max_stack_bytes;
 
@@ -39,6 +40,9 @@ struct vp_recording {
 
 /* The decoder's ops for it; ctx is the recording. */
 extern const struct vp_record_ops vp_recording_ops;
+
+/* Before the report: what JITs have told since they were asked last. 0 or -ENOMEM. */
+int vp_recording_ask_jits(struct vp_recording *r);
 
 void vp_recording_free(struct vp_recording *r);
 

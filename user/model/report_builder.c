@@ -85,12 +85,6 @@ static const char *base_name(const char *path)
 	return slash && slash[1] ? slash + 1 : path;
 }
 
-/* Code that has no file to name it after, although a file holds it. */
-static bool is_memfd(const char *name)
-{
-	return !strncmp(name, "/memfd:", 7);
-}
-
 /* A call's return address may be the next function's: the call is the byte before. */
 static uint64_t call_site(const struct vp_at *at)
 {
@@ -128,6 +122,36 @@ static void load_late(struct builder *b, struct vp_file *file, uint32_t file_id)
 	}
 }
 
+/* Where the process has mapped the file's offset: code of a JIT in a memfd. */
+static uint64_t address_in(const struct vp_process *proc, const struct vp_at *at)
+{
+	uint64_t offset = call_site(at);
+
+	for (size_t i = 0; i < proc->xmap_cnt; i++) {
+		const struct vp_xmap *x = &proc->xmaps[i];
+
+		if (x->file_id == at->file_id && offset >= x->pgoff &&
+		    offset - x->pgoff < x->end - x->start)
+			return x->start + offset - x->pgoff;
+	}
+	return 0;
+}
+
+/* Code that a JIT has made, for it alone knows what that is. */
+static uint32_t name_jit(struct builder *b, struct named_at *n, const char *module)
+{
+	const struct vp_process *proc = &b->r->procs.proc[n->proc];
+	char name[VP_JIT_NAME_BYTES];
+	uint64_t addr = call_site(&n->at);
+
+	if (n->at.verdict == VP_VERDICT_FILE)
+		addr = address_in(proc, &n->at);
+	if (b->r->jit && !vp_jit_find(b->r->jit, &proc->id, addr, name))
+		return get_label(b, name, module, VP_LABEL_JIT);
+	n->nameless = true;
+	return get_label(b, "[jit]", module, VP_LABEL_JIT);
+}
+
 static uint32_t name_file(struct builder *b, struct named_at *n)
 {
 	struct vp_file *file = vp_files_get(&b->r->files, n->at.file_id);
@@ -141,10 +165,9 @@ static uint32_t name_file(struct builder *b, struct named_at *n)
 		if (!vp_symbolizer_file(b->s, n->at.file_id, call_site(&n->at), &sym))
 			return get_label(b, sym.name, shown_module(&n->at, module, marked),
 					 VP_LABEL_USER);
-		if (sym.reason == VP_SYM_NOT_ELF && is_memfd(file->name)) {
-			n->nameless = true;
+		if (sym.reason == VP_SYM_NOT_ELF && vp_file_is_memory(file)) {
 			n->reason = sym.reason;
-			return get_label(b, "[jit]", module, VP_LABEL_JIT);
+			return name_jit(b, n, module);
 		}
 	}
 	return nameless_label(b, n, module, &sym);
@@ -203,7 +226,8 @@ static uint32_t name_frame(struct builder *b, struct named_at *n)
 	case VP_VERDICT_VDSO:
 		return name_vdso(b, n);
 	case VP_VERDICT_ANON_EXEC:
-		return name_unknown(b, n, "[jit]", VP_LABEL_JIT);
+		n->module = vp_strings_add(&b->strings, "[jit]");
+		return name_jit(b, n, "[jit]");
 	case VP_VERDICT_SPECIAL:
 		/* The only executable one besides the vdso. */
 		return name_unknown(b, n, "[uprobes]", VP_LABEL_USER);
@@ -254,19 +278,25 @@ static uint32_t name_at(struct builder *b, struct named_at *n)
 	return (uint32_t)b->named_cnt++;
 }
 
+/* Other processes' code of that address or offset is other code. */
+static bool is_process_code(const struct builder *b, const struct vp_at *at)
+{
+	const struct vp_file *file = vp_files_get(&b->r->files, at->file_id);
+
+	return at->verdict == VP_VERDICT_ANON_EXEC || (file && vp_file_is_memory(file));
+}
+
 static uint32_t resolve(struct builder *b, const struct vp_at *at, const struct vp_tally *t)
 {
-	struct named_at n = {.at = *at};
+	struct named_at n = {.at = *at, .proc = t->proc};
+	bool busy = at->verdict == VP_VERDICT_BUSY, stitched = busy && stitch(b, &n);
 
-	if (at->verdict == VP_VERDICT_BUSY) {
-		n.proc = t->proc;
-		if (stitch(b, &n)) {
-			n.proc = 0;
-			b->out->stitched_cnt += t->count;
-		} else {
-			b->out->unresolved_cnt += t->count;
-		}
-	}
+	if (stitched)
+		b->out->stitched_cnt += t->count;
+	else if (busy)
+		b->out->unresolved_cnt += t->count;
+	if ((!busy || stitched) && !is_process_code(b, &n.at))
+		n.proc = 0;
 	return name_at(b, &n);
 }
 

@@ -116,20 +116,31 @@ static int is_path(const char *name)
 }
 
 /* -1 and errno. Absolute links inside the target's tree lead to the target's files. */
-static int open_below(int root_fd, const char *name)
+static int open_below(int root_fd, const char *name, int flags)
 {
 	struct open_how how = {
-		.flags = O_PATH | O_CLOEXEC,
+		.flags = (uint64_t)(O_PATH | O_CLOEXEC | flags),
 		.resolve = RESOLVE_IN_ROOT,
 	};
 
 	return (int)syscall(SYS_openat2, root_fd, name, &how, sizeof(how));
 }
 
+int mapped_file_open_below(int root_fd, const char *name, struct stat *st)
+{
+	int fd = open_below(root_fd, name, O_NOFOLLOW);
+
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, st))
+		return refuse(fd, -errno);
+	return S_ISREG(st->st_mode) ? reopen(fd) : refuse(fd, -EINVAL);
+}
+
 static int open_checked(const struct vp_mapped_file *f, int root_fd, const char *name)
 {
 	struct stat st;
-	int fd = open_below(root_fd, name);
+	int fd = open_below(root_fd, name, 0);
 
 	if (fd < 0)
 		return -errno;

@@ -11,6 +11,8 @@
 
 #include "symbolizer.h"
 
+#include <sys/stat.h>
+
 enum mapped_file_way {
 	MAPPED_FILE_MAP_FILES = 1,
 	MAPPED_FILE_ROOT,
@@ -26,5 +28,11 @@ int mapped_file_open(const struct vp_mapped_file *f, enum mapped_file_way *way);
 
 /* The same for a plain path, without identity: -EINVAL if it is no regular file. */
 int mapped_file_open_path(const char *path);
+
+/*
+ * The same below a directory, as a process sees it whose root that is: links do not lead out, and
+ * the name itself must be none. *st is the file's.
+ */
+int mapped_file_open_below(int root_fd, const char *name, struct stat *st);
 
 #endif

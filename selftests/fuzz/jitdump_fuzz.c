@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Jitdumps: read while they grow they tell the same as when they are whole. */
+#include "symbolize/jitdump.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void read_up_to(struct jitdump *d, struct jit_table *t, const uint8_t *data, uint64_t size,
+		       uint64_t *offset)
+{
+	uint64_t next = *offset;
+
+	do {
+		uint64_t cnt;
+
+		*offset = next;
+		if (*offset >= size)
+			return;
+		cnt = size - *offset;
+		if (cnt > JITDUMP_WINDOW_BYTES)
+			cnt = JITDUMP_WINDOW_BYTES;
+		if (jitdump_feed(d, t, data + *offset, cnt, *offset, size, &next))
+			return;
+	} while (next != *offset);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct jit_table whole = {.max_bytes = 1 << 20}, grown = {.max_bytes = 1 << 20};
+	struct jitdump one = {0}, two = {0};
+	uint64_t offset = 0;
+
+	read_up_to(&one, &whole, data, size, &offset);
+	offset = 0;
+	for (size_t end = 0; end < size; end += 1 + size / 16)
+		read_up_to(&two, &grown, data, end, &offset);
+	read_up_to(&two, &grown, data, size, &offset);
+	if (one.bad_cnt != two.bad_cnt || one.ended != two.ended || one.pid != two.pid)
+		abort();
+	for (uint64_t addr = 0; addr < 0x4000; addr += 0x11) {
+		const char *a = jit_table_find(&whole, addr), *b = jit_table_find(&grown, addr);
+
+		if (!a != !b || (a && (strcmp(a, b) || strlen(a) >= VP_JIT_NAME_BYTES)))
+			abort();
+	}
+	jit_table_clear(&whole);
+	jit_table_clear(&grown);
+	return 0;
+}
