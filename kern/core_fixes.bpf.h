@@ -226,6 +226,21 @@ static __always_inline bool vp_mm_is_changing(const struct mm_struct *mm)
 }
 
 /*
+ * May somebody else's change of a VMA be seen half done, for long or without a trace? On PREEMPT_RT a
+ * writer can be preempted between two members; without mm_lock_seq nothing tells that it was there.
+ */
+static __always_inline bool vp_half_changes_are_seen(void)
+{
+	const struct mm_struct___v614 *v614 = 0;
+	const struct mm_struct___v64 *v64 = 0;
+	const struct rw_semaphore___rt *rt = 0;
+
+	return bpf_core_field_exists(rt->rwbase) ||
+	       !(bpf_core_field_exists(v614->mm_lock_seq) ||
+		 bpf_core_field_exists(v64->mm_lock_seq));
+}
+
+/*
  * [heap]. d3bb89ea9c13 ("mm: refine vma_is_initial_heap…", 6.7): a VMA that only touches the
  * heap is not the heap. struct bpf_iter_task_vma came with the same release.
  */

@@ -180,6 +180,8 @@ static __always_inline long vp_ask_tree(struct vp_ask_buf *ask, struct task_stru
 	if (!vp_is_still(&ask->vma, vma, mm_addr, ask->at) ||
 	    !vp_mm_walk_saw(ask->vma.start, ask->vma.end))
 		return -EBUSY;
+	if (!ask->known && vp_half_changes_are_seen() && (changing || vp_mm_is_changing(mm)))
+		return -EBUSY;
 	return 0;
 }
 
