@@ -231,13 +231,9 @@ static __always_inline bool vp_mm_is_changing(const struct mm_struct *mm)
  */
 static __always_inline bool vp_half_changes_are_seen(void)
 {
-	const struct mm_struct___v614 *v614 = 0;
-	const struct mm_struct___v64 *v64 = 0;
-	const struct rw_semaphore___rt *rt = 0;
-
-	return bpf_core_field_exists(rt->rwbase) ||
-	       !(bpf_core_field_exists(v614->mm_lock_seq) ||
-		 bpf_core_field_exists(v64->mm_lock_seq));
+	return bpf_core_field_exists(struct rw_semaphore___rt, rwbase) ||
+	       !(bpf_core_field_exists(struct mm_struct___v614, mm_lock_seq) ||
+		 bpf_core_field_exists(struct mm_struct___v64, mm_lock_seq));
 }
 
 /*

@@ -83,7 +83,7 @@ __noinline int vp_tree_slot(struct vp_tree_node *node, __u32 pivots, __u32 cnt, 
 }
 
 #define vp_word_of(type, field)	 (bpf_core_field_offset(type, field) / sizeof(__u64))
-#define vp_words_in(type, field) (bpf_core_field_size(((type *)0)->field) / sizeof(__u64))
+#define vp_words_in(type, field) (bpf_core_field_size(type, field) / sizeof(__u64))
 
 /* One level down; 1 ends the walk. */
 static long vp_tree_level(__u32 i, void *data)
