@@ -27,4 +27,10 @@ int mapped_file_open(const struct vp_mapped_file *f, enum mapped_file_way *way);
 /* The same for a plain path, without identity: -EINVAL if it is no regular file. */
 int mapped_file_open_path(const char *path);
 
+/*
+ * The same for a path below a directory (O_PATH or not) that it cannot lead out of, as if that
+ * were the root of all: links, absolute or not, and ".." stay inside.
+ */
+int mapped_file_open_in(int root_fd, const char *path);
+
 #endif

@@ -12,11 +12,11 @@
 struct range {
 	uint32_t len;
 	uint32_t name;
-	uint32_t back : 29;
-	uint32_t source : 3;
+	uint32_t back : 28;
+	uint32_t source : 4;
 };
 
-#define BACK_MAX (1U << 29)
+#define BACK_MAX (1U << 28)
 
 /* starts are apart from the rest: the binary search touches a quarter of the memory. */
 struct symtab {
@@ -78,6 +78,15 @@ size_t symtab_bytes(const struct symtab *t)
 		sizeof(*t->starts) + sizeof(*t->ranges) + (t->tags ? sizeof(*t->tags) : 0);
 
 	return sizeof(*t) + t->cnt * per_range + t->names_size;
+}
+
+size_t symtab_source_cnt(const struct symtab *t, uint8_t source)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < t->cnt; i++)
+		n += t->ranges[i].source == source;
+	return n;
 }
 
 void symtab_free(struct symtab *t)
@@ -433,13 +442,13 @@ static int emit_range(struct symtab_builder *b, struct item *it, uint32_t end)
 
 	uint32_t back = b->pos - it->start;
 	if (back >= BACK_MAX)
-		return 0; /* no function is half a GiB long */
+		return 0; /* no function is a quarter of a GiB long */
 	t->starts[t->cnt] = b->pos;
 	t->ranges[t->cnt] = (struct range){
 		.len = end - b->pos,
 		.name = it->out_name,
 		.back = back & (BACK_MAX - 1),
-		.source = b->strings[it->strings].source & 7,
+		.source = b->strings[it->strings].source & 15,
 	};
 	if (t->tags)
 		t->tags[t->cnt] = it->tag;

@@ -33,7 +33,7 @@ struct symtab_builder;
 enum symtab_binding { SYMTAB_LOCAL, SYMTAB_WEAK, SYMTAB_GLOBAL };
 enum symtab_type { SYMTAB_IFUNC, SYMTAB_NOTYPE, SYMTAB_FUNC };
 
-#define SYMTAB_STRINGS_MAX 4
+#define SYMTAB_STRINGS_MAX 8
 
 /* A string table that symbols' names point into. Earlier added ones are better sources. */
 struct symtab_strings {
@@ -88,6 +88,7 @@ int symtab_builder_finish(struct symtab_builder *b, struct symtab **out);
 void symtab_free(struct symtab *t); /* NULL is fine */
 size_t symtab_cnt(const struct symtab *t);
 size_t symtab_bytes(const struct symtab *t);
+size_t symtab_source_cnt(const struct symtab *t, uint8_t source); /* ranges that it names */
 
 /* 0, or -ENOENT: no symbol covers addr. */
 int symtab_find(const struct symtab *t, uint64_t addr, struct symtab_hit *out);
