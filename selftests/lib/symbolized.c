@@ -3,10 +3,10 @@
 
 #define FILE_ID 1
 
-struct vp_symbolizer *symbolized(const char *path, const char *host_root)
+static struct vp_symbolizer *load(const char *path, const char *host_root, int demangle)
 {
 	const struct vp_symbolizer_opts opts = {
-		.demangle = 1, .host_root = host_root ? host_root : "/nonexistent"};
+		.demangle = demangle, .host_root = host_root ? host_root : "/nonexistent"};
 	struct vp_symbolizer *s;
 
 	if (vp_symbolizer_new(&s, &opts))
@@ -15,6 +15,16 @@ struct vp_symbolizer *symbolized(const char *path, const char *host_root)
 		return s;
 	vp_symbolizer_free(s);
 	return NULL;
+}
+
+struct vp_symbolizer *symbolized(const char *path, const char *host_root)
+{
+	return load(path, host_root, 1);
+}
+
+struct vp_symbolizer *symbolized_raw(const char *path, const char *host_root)
+{
+	return load(path, host_root, 0);
 }
 
 static const char *find(struct vp_symbolizer *s, uint64_t vaddr, struct vp_symbol *out)

@@ -11,6 +11,9 @@
  */
 struct vp_symbolizer *symbolized(const char *path, const char *host_root);
 
+/* The same with names as they are in the file. */
+struct vp_symbolizer *symbolized_raw(const char *path, const char *host_root);
+
 /* The name, or the reason why there is none, or "(in no segment)". */
 const char *symbolized_name(struct vp_symbolizer *s, uint64_t vaddr);
 

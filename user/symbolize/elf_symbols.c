@@ -106,6 +106,9 @@ static int symbol_type(const GElf_Sym *sym)
 		return SYMTAB_IFUNC;
 	case STT_NOTYPE:
 		return SYMTAB_NOTYPE;
+	case STT_OBJECT:
+		/* Tables between functions; code that is embedded as one has no other name. */
+		return sym->st_size ? SYMTAB_NOTYPE : -1;
 	default:
 		return -1;
 	}
