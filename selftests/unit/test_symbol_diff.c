@@ -32,6 +32,12 @@ static uint64_t *reach;	       /* the furthest end of symbols[0 .. i] */
 static size_t symbol_cnt, symbol_cap;
 static struct fixture x;
 
+static void forget_all(void)
+{
+	while (symbol_cnt)
+		free(symbols[--symbol_cnt].name);
+}
+
 static void set_up(void)
 {
 	fixture_new(&x);
@@ -39,6 +45,9 @@ static void set_up(void)
 
 static void tear_down(void)
 {
+	forget_all();
+	free(symbols);
+	free(reach);
 	fixture_remove(&x);
 }
 
@@ -86,7 +95,7 @@ static void read_nm(const char *path, const char *option)
 
 static void read_all(const char *path)
 {
-	symbol_cnt = 0;
+	forget_all();
 	read_nm(path, "");
 	read_nm(path, "-D");
 	cr_assert(gt(sz, symbol_cnt, 0), "%s", path);

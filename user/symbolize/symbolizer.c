@@ -108,6 +108,7 @@ static int read_elf(struct elf_file *elf, const struct elf_symbols_from *from, s
 		f->info.reason = VP_SYM_NO_SEGMENT;
 		return 0;
 	}
+	symtab_pack_names(f->table);
 	f->info.symbol_cnt = symtab_cnt(f->table);
 	f->info.bytes = symtab_bytes(f->table) + f->exec_cnt * sizeof(*f->exec);
 	f->only_stubs = f->info.symbol_cnt == symtab_source_cnt(f->table, VP_SYM_PLT);
@@ -292,8 +293,8 @@ static const char *make_name(struct vp_symbolizer *s, uint64_t key, char *raw)
 }
 
 /* With the lock held for reading, which it gives up. */
-static int name_hit(struct vp_symbolizer *s, uint32_t serial, const struct symtab_hit *hit,
-		    struct vp_symbol *out)
+static int name_hit(struct vp_symbolizer *s, uint32_t serial, const struct symtab *t,
+		    const struct symtab_hit *hit, struct vp_symbol *out)
 {
 	uint64_t key = name_key(serial, hit);
 	char *raw = NULL;
@@ -302,7 +303,7 @@ static int name_hit(struct vp_symbolizer *s, uint32_t serial, const struct symta
 	out->source = hit->source;
 	out->name = ptr_map_get(&s->names, key);
 	if (!out->name)
-		raw = strndup(hit->name, SYMTAB_NAME_MAX_BYTES);
+		raw = symtab_copy_name(t, hit);
 	pthread_rwlock_unlock(&s->lock);
 
 	if (raw)
@@ -335,7 +336,7 @@ static int look_up(struct vp_symbolizer *s, const struct file *f, uint64_t offse
 
 	out->reason = find_in_file(f, offset, &hit);
 	if (out->reason == VP_SYM_OK)
-		return name_hit(s, f->serial, &hit, out);
+		return name_hit(s, f->serial, f->table, &hit, out);
 	pthread_rwlock_unlock(&s->lock);
 	return -ENOENT;
 }
@@ -463,7 +464,7 @@ int vp_symbolizer_kernel(struct vp_symbolizer *s, uint64_t addr, struct vp_symbo
 	}
 
 	const char *module = s->kernel_modules[hit.tag];
-	int err = name_hit(s, s->kernel_serial, &hit, out);
+	int err = name_hit(s, s->kernel_serial, s->kernel->table, &hit, out);
 	if (!err)
 		out->module = module;
 	return err;

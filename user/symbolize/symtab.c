@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "symtab.h"
 
+#include "packed_names.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,9 +26,13 @@ struct symtab {
 	uint32_t *starts;
 	struct range *ranges;
 	uint16_t *tags; /* NULL if no entry had one */
-	char *names;
+	char *names;	/* NULL: packed */
+	struct packed_names *packed;
 	size_t cnt, names_size;
 };
+
+/* Smaller ones stay as they are. */
+#define PACK_MIN_BYTES (1U << 20)
 
 static const struct range *find_range(const struct symtab *t, uint32_t rel, size_t *index)
 {
@@ -58,7 +64,7 @@ int symtab_find(const struct symtab *t, uint64_t addr, struct symtab_hit *out)
 	if (!r)
 		return -ENOENT;
 	*out = (struct symtab_hit){
-		.name = t->names + r->name,
+		.name = t->names ? t->names + r->name : NULL,
 		.name_id = r->name,
 		.offset = (uint64_t)(rel - t->starts[i]) + r->back,
 		.source = r->source,
@@ -77,7 +83,8 @@ size_t symtab_bytes(const struct symtab *t)
 	size_t per_range =
 		sizeof(*t->starts) + sizeof(*t->ranges) + (t->tags ? sizeof(*t->tags) : 0);
 
-	return sizeof(*t) + t->cnt * per_range + t->names_size;
+	return sizeof(*t) + t->cnt * per_range +
+	       (t->packed ? packed_names_bytes(t->packed) : t->names_size);
 }
 
 size_t symtab_source_cnt(const struct symtab *t, uint8_t source)
@@ -97,7 +104,25 @@ void symtab_free(struct symtab *t)
 	free(t->ranges);
 	free(t->tags);
 	free(t->names);
+	packed_names_free(t->packed);
 	free(t);
+}
+
+void symtab_pack_names(struct symtab *t)
+{
+	if (!t->names || t->names_size < PACK_MIN_BYTES)
+		return;
+	t->packed = packed_names_new(t->names, t->names_size);
+	if (!t->packed)
+		return;
+	free(t->names);
+	t->names = NULL;
+}
+
+char *symtab_copy_name(const struct symtab *t, const struct symtab_hit *hit)
+{
+	return t->packed ? packed_names_copy(t->packed, hit->name_id, SYMTAB_NAME_MAX_BYTES)
+			 : strndup(hit->name, SYMTAB_NAME_MAX_BYTES);
 }
 
 /* ---- building ---- */

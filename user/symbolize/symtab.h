@@ -55,7 +55,7 @@ struct symtab_entry {
 };
 
 struct symtab_hit {
-	const char *name; /* raw bytes as in the file; borrowed from the table */
+	const char *name; /* raw bytes as in the file; borrowed from the table; NULL: packed */
 	uint32_t name_id; /* equal for all addresses of one symbol; unique in this table */
 	uint64_t offset;  /* in the symbol */
 	uint8_t source;
@@ -89,6 +89,15 @@ void symtab_free(struct symtab *t); /* NULL is fine */
 size_t symtab_cnt(const struct symtab *t);
 size_t symtab_bytes(const struct symtab *t);
 size_t symtab_source_cnt(const struct symtab *t, uint8_t source); /* ranges that it names */
+
+/*
+ * Packs the names if there are so many of them that it is worth the time: hits have no name any
+ * more, symtab_copy_name() has. Takes twice the time that building the table took.
+ */
+void symtab_pack_names(struct symtab *t);
+
+/* The name of a hit, cut at SYMTAB_NAME_MAX_BYTES; the caller frees it. NULL: no memory. */
+char *symtab_copy_name(const struct symtab *t, const struct symtab_hit *hit);
 
 /* 0, or -ENOENT: no symbol covers addr. */
 int symtab_find(const struct symtab *t, uint64_t addr, struct symtab_hit *out);
