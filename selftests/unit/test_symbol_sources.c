@@ -136,7 +136,8 @@ static int have_go(void)
 	return fixture_try(&x, "go version >go.version 2>&1");
 }
 
-static int build_go(const char *mode)
+/* linker: a flag for go's. */
+static int build_go(const char *mode, const char *linker)
 {
 	fixture_text(
 		&x, "m.go",
@@ -145,28 +146,33 @@ static int build_go(const char *mode)
 		"//go:noinline\n"
 		"func (t *T) Work(k int) int { for i := 0; i < k; i++ { t.n += i }; return t.n }\n"
 		"func main() { t := &T{}; println(t.Work(10)) }\n");
-	return fixture_try(&x,
-			   "export HOME=\"$PWD\" GOCACHE=\"$PWD/cache\" GOFLAGS=-p=2 &&"
-			   " { go build -buildmode=%s -o whole m.go &&"
-			   " go build -buildmode=%s -ldflags '-s -w' -o prog m.go; } >go.log 2>&1;"
-			   " chmod -R u+w cache; test -f prog",
-			   mode, mode);
+	return fixture_try(
+		&x,
+		"export HOME=\"$PWD\" GOCACHE=\"$PWD/cache\" GOFLAGS=-p=2 &&"
+		" { go build -buildmode=%s -ldflags '%s' -o whole m.go &&"
+		" go build -buildmode=%s -ldflags '-s -w %s' -o prog m.go; } >go.log 2>&1;"
+		" chmod -R u+w cache; test -f prog",
+		mode, linker, mode, linker);
 }
 
-/* Each function at its first byte, by nm of the same program with symbols; not C's and assembler's
- * marks, which are no functions of Go's. */
-static void compare_go(const char *mode)
+/*
+ * Each function at its first byte, by nm of the same program with symbols. A name without a dot is
+ * of C; marks are no functions.
+ */
+static void compare_go(const char *mode, const char *linker)
 {
 	int cnt;
 
-	if (!build_go(mode)) {
+	if (!build_go(mode, linker)) {
 		fixture_try(&x, "cat go.log >&2");
 		cr_assert(0, "go cannot build it");
 	}
 	struct vp_symbolizer *s = symbolized(fixture_path(&x, "prog"), NULL);
-	fixture_run(&x, "nm --defined-only whole | awk '$2 ~ /[tT]/ { $2 = \"\"; print }' |"
-			" grep -vE ' (runtime\\.e?text|go\\.buildid|_?rt0_.*|go:.*|type\\..*|"
-			"type:.*|.*\\.abi0)$' >names");
+	fixture_run(
+		&x,
+		"nm --defined-only whole | awk '$2 ~ /[tT]/ { $2 = \"\"; print }' |"
+		" grep -F . | grep -vE ' (runtime\\.e?text|go\\.buildid|_?rt0_.*|go:.*|type\\..*|"
+		"type:.*|.*\\.abi0|.*\\.cold)$' >names");
 	char command[128];
 	snprintf(command, sizeof(command), "cat %s", fixture_path(&x, "names"));
 	cr_expect(zero(int, differences(s, command, &cnt)));
@@ -180,14 +186,22 @@ Test(symbol_sources, stripped_go_programs_name_every_function, .timeout = 300)
 {
 	if (!have_go())
 		cr_skip("go is not installed");
-	compare_go("exe");
+	compare_go("exe", "");
 }
 
 Test(symbol_sources, stripped_go_programs_that_are_position_independent_do_too, .timeout = 300)
 {
 	if (!have_go())
 		cr_skip("go is not installed");
-	compare_go("pie");
+	compare_go("pie", "");
+}
+
+/* C's linker has no section for the table, and leaves its one address to a relocation. */
+Test(symbol_sources, stripped_go_programs_that_c_s_linker_made_do_too, .timeout = 300)
+{
+	if (!have_go())
+		cr_skip("go is not installed");
+	compare_go("pie", "-linkmode=external");
 }
 
 /* ---- stubs ---- */

@@ -2,7 +2,7 @@
 #include "elf_symbols.h"
 
 #include "debugdata.h"
-#include "gopclntab.h"
+#include "go_table.h"
 #include "plt.h"
 #include "symbolizer.h"
 
@@ -21,18 +21,12 @@
 enum named {
 	NAMED_DEBUGLINK,
 	NAMED_DEBUGDATA,
-	NAMED_GOPCLNTAB,
-	NAMED_GOPCLNTAB_RELRO,
-	NAMED_TEXT,
 	NAMED_CNT,
 };
 
 static const char *const section_names[NAMED_CNT] = {
 	[NAMED_DEBUGLINK] = ".gnu_debuglink",
 	[NAMED_DEBUGDATA] = ".gnu_debugdata",
-	[NAMED_GOPCLNTAB] = ".gopclntab",
-	[NAMED_GOPCLNTAB_RELRO] = ".data.rel.ro.gopclntab",
-	[NAMED_TEXT] = ".text",
 };
 
 /* Executable sections by index; symbols are only taken from those. */
@@ -397,56 +391,40 @@ static int add_range(struct reader *r, uint64_t start, uint64_t end, uint32_t na
 					});
 }
 
-/*
- * In a position-independent program textStart is left to a relocation; only Go's own linker
- * makes that, and with it .text begins there.
- */
-static void fix_text_start(struct reader *r, struct gopclntab *t)
-{
-	if (t->text_start_at && !t->text_start && r->named[NAMED_TEXT].index)
-		t->text_start = r->named[NAMED_TEXT].shdr.sh_addr;
-}
-
-static int add_go_functions(struct reader *r, const struct gopclntab *t, int strings)
+static int add_go_functions(struct reader *r, const struct go_table *g, int strings)
 {
 	struct gopclntab_func func;
 	int err = 0;
 
-	for (uint64_t i = 0; !err && i < t->func_cnt; i++) {
-		if (!gopclntab_func(t, i, &func) && func.name <= UINT32_MAX)
-			err = add_range(r, func.start, func.end, (uint32_t)func.name, strings);
+	for (uint64_t i = 0; !err && i < g->t.func_cnt; i++) {
+		if (!gopclntab_func(&g->t, i, &func))
+			err = add_range(r, func.start, func.end, (uint32_t)(g->base + func.name),
+					strings);
 	}
 	return err;
 }
 
 static int read_gopclntab(struct reader *r)
 {
-	const struct elf_named *s = &r->named[NAMED_GOPCLNTAB];
-	struct gopclntab t;
+	struct go_table g;
 	int err, strings;
-	char *bytes;
 
-	if (!s->index)
-		s = &r->named[NAMED_GOPCLNTAB_RELRO];
-	if (r->has_symtab || !s->index)
+	if (r->has_symtab)
 		return 0;
-	bytes = elf_file_section_bytes(r->f, &s->shdr, STRINGS_MAX_BYTES, &err);
-	if (!bytes)
+	err = go_table_read(r->f, &g);
+	if (err)
 		return err == -ENOMEM ? err : 0;
-	if (gopclntab_open(&t, bytes, s->shdr.sh_size)) {
-		free(bytes);
-		return 0;
-	}
-	fix_text_start(r, &t);
-	strings = symtab_builder_strings(
-		r->b, &(struct symtab_strings){
-			      .base = bytes, .size = t.size, .source = VP_SYM_GOPCLNTAB});
+	strings = symtab_builder_strings(r->b, &(struct symtab_strings){
+						       .base = g.bytes,
+						       .size = g.size,
+						       .source = VP_SYM_GOPCLNTAB,
+					       });
 	if (strings < 0) {
-		free(bytes);
+		free(g.bytes);
 		return strings;
 	}
-	r->strings[strings] = bytes;
-	return add_go_functions(r, &t, strings);
+	r->strings[strings] = g.bytes;
+	return add_go_functions(r, &g, strings);
 }
 
 /* ---- stubs ---- */

@@ -77,7 +77,7 @@ static int pack_blocks(struct packed_names *p, struct packer *k, const char *nam
 		p->ends[i] = (uint32_t)used;
 	}
 
-	char *packed = realloc(p->packed, used);
+	char *packed = used ? realloc(p->packed, used) : NULL;
 	if (packed)
 		p->packed = packed;
 	return 0;
