@@ -12,6 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -316,6 +318,40 @@ Test(debug_file, the_host_s_build_id_directory_comes_before_the_process_s)
 		cr_skip("not allowed to change the root");
 	cr_assert(zero(int, find_for((uint32_t)pid, "/app/prog")));
 	cr_expect(zero(u32, found.tgid));
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+Test(debug_file, names_what_a_process_with_a_root_of_its_own_has_mapped)
+{
+	struct vp_symbolizer *s;
+	struct vp_symbol sym;
+	struct stat st;
+	uint64_t offset;
+
+	build("none");
+	fixture_run(&x, "mkdir -p in/app/.debug && cp app/prog in/app/ &&"
+			" cp prog.debug in/app/.debug/");
+	pid_t pid = in_root(fixture_path(&x, "in"));
+	if (!pid)
+		cr_skip("not allowed to change the root");
+
+	cr_assert(zero(int, stat(fixture_path(&x, "in/app/prog"), &st)));
+	const struct vp_mapped_file m = {
+		.tgid = (uint32_t)pid,
+		.name = "/app/prog",
+		.user_ino = st.st_ino,
+		.user_dev_major = major(st.st_dev),
+		.user_dev_minor = minor(st.st_dev),
+	};
+	cr_assert(zero(int, vp_symbolizer_new(&s, NULL)));
+	cr_assert(zero(int, vp_symbolizer_load(s, 1, &m)));
+	cr_assert(zero(int, vp_symbolizer_offset_of(s, 1, hidden_addr(), &offset)));
+	cr_assert(zero(int, vp_symbolizer_file(s, 1, offset, &sym)), "%s",
+		  vp_sym_reason_text(sym.reason));
+	cr_expect(eq(str, (char *)sym.name, "hidden"));
+	cr_expect(eq(int, sym.source, VP_SYM_SYMTAB));
+	vp_symbolizer_free(s);
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
 }

@@ -171,7 +171,7 @@ static bool begins_with_any(const char *s, const char *const *beginnings)
 }
 
 /* Debian calls the C library's debug package otherwise than all others. */
-static const char *debug_package(const char *path)
+static const char *debug_package(const char *path, bool debuginfod)
 {
 	static const char *const packaged[] = {"/usr/", "/lib", "/bin/", "/sbin/", NULL};
 	static const char *const glibc[] = {
@@ -182,22 +182,23 @@ static const char *debug_package(const char *path)
 	const char *slash = strrchr(path, '/');
 
 	if (begins_with_any(slash ? slash + 1 : path, glibc))
-		return "install libc6-dbg";
+		return debuginfod ? "install libc6-dbg" : "install libc6-dbg, or --debuginfod";
 	if (path[0] == '/' &&
 	    (!begins_with_any(path, packaged) || !strncmp(path, "/usr/local/", 11)))
 		return "stripped: build it with symbols, or put its debug file beside it";
-	return "install its -dbgsym or -dbg package";
+	return debuginfod ? "install its -dbgsym or -dbg package"
+			  : "install its -dbgsym or -dbg package, or --debuginfod";
 }
 
 /* What would give the module names. */
-static const char *nameless_hint(const struct vp_nameless *n)
+static const char *nameless_hint(const struct vp_nameless *n, bool debuginfod)
 {
 	if (n->module[0] == '[')
 		return "";
 	switch (n->reason) {
 	case VP_SYM_NO_SYMBOLS:
 	case VP_SYM_GAP:
-		return debug_package(n->module);
+		return debug_package(n->module, debuginfod);
 	default:
 		return vp_sym_reason_text(n->reason);
 	}
@@ -217,7 +218,7 @@ static void print_nameless(FILE *f, const struct vp_summary *s)
 
 		fprintf(f, "  %5.1f %%  ", percent(n->frame_cnt, b->user_frame_cnt));
 		vp_print_safe(f, n->module);
-		fprintf(f, "  %s\n", nameless_hint(n));
+		fprintf(f, "  %s\n", nameless_hint(n, s->debuginfod));
 	}
 	if (b->nameless_cnt > max)
 		fprintf(f, "  … and %zu more (-v lists them)\n", b->nameless_cnt - max);

@@ -515,7 +515,11 @@ static int init(struct vp_symbolizer *s, const struct vp_symbolizer_opts *opts)
 	s->demangle = !opts || opts->demangle;
 	s->vdso.serial = ++s->last_serial;
 
-	const struct debug_finder_opts finder = {.host_root = opts ? opts->host_root : NULL};
+	const struct debug_finder_opts finder = {
+		.host_root = opts ? opts->host_root : NULL,
+		.fetch = opts ? opts->fetch : NULL,
+		.fetch_ctx = opts ? opts->fetch_ctx : NULL,
+	};
 	int err = debug_finder_new(&s->finder, &finder);
 	return err ? err : read_vdso(&s->vdso);
 }

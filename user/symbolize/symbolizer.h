@@ -83,6 +83,9 @@ struct vp_symbolizer_opts {
 	uint64_t max_bytes;	   /* of all files' tables and of names in use; 0: 512 MiB */
 	int demangle;
 	const char *host_root; /* whose /usr/lib/debug has debug files; NULL: "/" */
+	/* Where debug files are got from that are nowhere here; a debug_fetch_fn. NULL: nowhere. */
+	int (*fetch)(void *ctx, const uint8_t *build_id, size_t len);
+	void *fetch_ctx; /* borrowed until vp_symbolizer_free */
 };
 
 /* NULL opts: defaults with demangling. -ENOMEM. Free with vp_symbolizer_free (NULL is fine). */
