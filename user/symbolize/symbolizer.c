@@ -36,7 +36,7 @@ struct file {
 
 struct vp_symbolizer {
 	char *kallsyms_path;
-	uint64_t max_bytes;
+	uint64_t max_bytes, pack_bytes;
 	int demangle;
 	struct debug_finder *finder;
 
@@ -108,7 +108,6 @@ static int read_elf(struct elf_file *elf, const struct elf_symbols_from *from, s
 		f->info.reason = VP_SYM_NO_SEGMENT;
 		return 0;
 	}
-	symtab_pack_names(f->table);
 	f->info.symbol_cnt = symtab_cnt(f->table);
 	f->info.bytes = symtab_bytes(f->table) + f->exec_cnt * sizeof(*f->exec);
 	f->only_stubs = f->info.symbol_cnt == symtab_source_cnt(f->table, VP_SYM_PLT);
@@ -178,6 +177,19 @@ static uint64_t used_bytes(const struct vp_symbolizer *s)
 	return s->stats.table_bytes + s->strings.bytes;
 }
 
+static void maybe_pack(struct vp_symbolizer *s, struct file *f)
+{
+	pthread_rwlock_rdlock(&s->lock);
+	int pack = used_bytes(s) + f->info.bytes > s->pack_bytes;
+
+	pthread_rwlock_unlock(&s->lock);
+	if (!pack || !f->table)
+		return;
+	f->info.bytes -= symtab_bytes(f->table);
+	symtab_pack_names(f->table);
+	f->info.bytes += symtab_bytes(f->table);
+}
+
 static void publish(struct vp_symbolizer *s, struct file *f, const struct file *read)
 {
 	pthread_rwlock_wrlock(&s->lock);
@@ -216,6 +228,7 @@ static int load_fd(struct vp_symbolizer *s, struct file *f, int fd, const struct
 	}
 	if (read.info.reason != VP_SYM_OK)
 		drop_table(&read);
+	maybe_pack(s, &read);
 	publish(s, f, &read);
 	return 0;
 }
@@ -512,6 +525,7 @@ static int init(struct vp_symbolizer *s, const struct vp_symbolizer_opts *opts)
 	if (!s->kallsyms_path)
 		return -ENOMEM;
 	s->max_bytes = opts && opts->max_bytes ? opts->max_bytes : DEFAULT_MAX_BYTES;
+	s->pack_bytes = opts && opts->pack_bytes ? opts->pack_bytes : s->max_bytes / 8;
 	s->demangle = !opts || opts->demangle;
 	s->vdso.serial = ++s->last_serial;
 

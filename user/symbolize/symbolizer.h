@@ -81,6 +81,11 @@ struct vp_file_info {
 struct vp_symbolizer_opts {
 	const char *kallsyms_path; /* NULL: /proc/kallsyms */
 	uint64_t max_bytes;	   /* of all files' tables and of names in use; 0: 512 MiB */
+	/*
+	 * When tables take that much, those that follow have their names packed: a quarter of the
+	 * memory for twice the time to read them. 0: an eighth of max_bytes.
+	 */
+	uint64_t pack_bytes;
 	int demangle;
 	const char *host_root; /* whose /usr/lib/debug has debug files; NULL: "/" */
 	/* Where debug files are got from that are nowhere here; a debug_fetch_fn. NULL: nowhere. */
