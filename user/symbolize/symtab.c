@@ -214,6 +214,20 @@ static void *grow(void *array, size_t *cap, size_t cnt, size_t elem_size)
 	return p;
 }
 
+void symtab_builder_reserve(struct symtab_builder *b, size_t cnt)
+{
+	size_t cap = cnt < ITEMS_MAX - b->cnt ? b->cnt + cnt : ITEMS_MAX;
+	struct item *items;
+
+	if (cap <= b->cap)
+		return;
+	items = realloc(b->items, cap * sizeof(*items));
+	if (!items)
+		return;
+	b->items = items;
+	b->cap = cap;
+}
+
 /* An address relative to base, cut at the 4 GiB that a table spans. */
 static uint32_t relative(const struct symtab_builder *b, uint64_t addr)
 {
@@ -544,6 +558,18 @@ static int push_group(struct symtab_builder *b, size_t from, size_t to, int cove
 	return 0;
 }
 
+/* Mostly a range a symbol; what there is no memory for is made as it is needed, or not at all. */
+static void reserve_ranges(struct symtab_builder *b)
+{
+	struct symtab *t = b->t;
+
+	t->starts = malloc(b->cnt * sizeof(*t->starts));
+	t->ranges = malloc(b->cnt * sizeof(*t->ranges));
+	t->tags = b->has_tags ? malloc(b->cnt * sizeof(*t->tags)) : NULL;
+	if (t->starts && t->ranges && (t->tags || !b->has_tags))
+		b->ranges_cap = b->cnt;
+}
+
 static int flatten(struct symtab_builder *b)
 {
 	uint32_t covered_to = 0; /* the furthest end of any sized symbol so far */
@@ -619,6 +645,7 @@ int symtab_builder_finish(struct symtab_builder *b, struct symtab **out)
 			return -ENOMEM;
 		set_scan_budget(b);
 		bound_sizeless(b);
+		reserve_ranges(b);
 		err = flatten(b);
 		if (err)
 			return err;

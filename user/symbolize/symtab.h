@@ -76,6 +76,9 @@ int symtab_builder_strings(struct symtab_builder *b, const struct symtab_strings
  */
 void symtab_builder_adopt(struct symtab_builder *b, int strings);
 
+/* So many more entries may come; what room there is no memory for is made later, or not at all. */
+void symtab_builder_reserve(struct symtab_builder *b, size_t cnt);
+
 /* 0, also when the entry is dropped as damaged; -ENOMEM, -EFBIG: more than 4 M symbols. */
 int symtab_builder_add(struct symtab_builder *b, const struct symtab_entry *e);
 
