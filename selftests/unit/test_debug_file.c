@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
@@ -270,6 +271,7 @@ static pid_t in_root(const char *root)
 	cr_assert(zero(int, pipe(ready)));
 	pid_t pid = fork();
 	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* an assertion may fail before it is killed */
 		byte = !chroot(root) && !chdir("/");
 		if (write(ready[1], &byte, 1) == 1 && byte)
 			pause();
