@@ -55,7 +55,7 @@ WARN := -Wall -Wextra -Werror
 CFLAGS := -std=gnu11 -O2 -g -fno-omit-frame-pointer $(WARN)
 CPPFLAGS := -D_GNU_SOURCE $(INCLUDES)
 LDFLAGS :=
-LDLIBS := -lbpf -lelf -ldw -liberty -lz -lzstd -lpthread -lm
+LDLIBS := -lbpf -lelf -ldw -liberty -lz -lzstd -llzma -lpthread -lm
 
 BPF_CFLAGS := -g -O2 -target bpf -mcpu=v3 -D__TARGET_ARCH_$(ARCH) -Ivmlinux/$(ARCH) -Iinclude -Ikern \
 	-Wall -Werror -Wno-missing-declarations

@@ -20,13 +20,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct elf_file *f = NULL;
 	struct symtab *t = NULL;
 	uint8_t id[20];
+	static struct elf_symbols_from from;
 
-	elf_symbols_debug_dir = "/nonexistent";
+	if (!from.finder && debug_finder_new(&from.finder, &(struct debug_finder_opts){
+								   .host_root = "/nonexistent"}))
+		return 0;
 	if (elf_file_open_memory(&f, data, size))
 		return 0;
 	if (elf_file_build_id(f, id, sizeof(id)) > sizeof(id))
 		abort();
-	if (!elf_symbols_read(f, &t))
+	if (!elf_symbols_read(f, &from, &t))
 		look_up(t);
 	symtab_free(t);
 	elf_file_close(f);

@@ -286,6 +286,15 @@ Test(elf_symbols, a_few_kept_symbols_do_not_hide_the_exported_ones)
 	cr_expect(eq(int, sym.source, VP_SYM_SYMTAB));
 }
 
+#define BUILD_ID_DIR "usr/lib/debug/.build-id"
+
+static void use_host_root(const char *dir)
+{
+	vp_symbolizer_free(s);
+	cr_assert(zero(int, vp_symbolizer_new(&s, &(struct vp_symbolizer_opts){.demangle = 1,
+									       .host_root = dir})));
+}
+
 /* A stripped program with the build id 0123…, and that of its debug file, below the fixture. */
 static uint64_t build_with_debug_file(const char *debug_id)
 {
@@ -293,10 +302,11 @@ static uint64_t build_with_debug_file(const char *debug_id)
 
 	build("whole", "-Wl,--build-id=0x0123456789abcdef");
 	main_addr = fixture_symbol(fixture_path(&x, "whole"), "main", 0);
-	fixture_run(&x, "gcc -Wl,--build-id=%s -o other m.c a.s && mkdir 01", debug_id);
-	fixture_run(&x, "objcopy --only-keep-debug other 01/23456789abcdef.debug");
+	fixture_run(&x, "gcc -Wl,--build-id=%s -o other m.c a.s && mkdir -p " BUILD_ID_DIR "/01",
+		    debug_id);
+	fixture_run(&x, "objcopy --only-keep-debug other " BUILD_ID_DIR "/01/23456789abcdef.debug");
 	fixture_run(&x, "strip whole");
-	elf_symbols_debug_dir = x.dir;
+	use_host_root(x.dir);
 	return main_addr;
 }
 
@@ -312,10 +322,9 @@ Test(elf_symbols, a_stripped_program_is_named_by_its_debug_file)
 Test(elf_symbols, a_debug_file_of_another_build_names_nothing)
 {
 	uint64_t addr = build_with_debug_file("0x0123456789abcdee");
-	struct vp_file_info info = load(fixture_path(&x, "whole"));
 
-	cr_expect(ne(str, (char *)name_at(offset_of(addr)), "main"));
-	cr_expect(eq(int, info.reason, VP_SYM_NO_SYMBOLS));
+	load(fixture_path(&x, "whole"));
+	EXPECT_AT(addr, vp_sym_reason_text(VP_SYM_NO_SYMBOLS));
 }
 
 Test(elf_symbols, symbol_versions_are_not_part_of_the_name)

@@ -10,6 +10,7 @@
 #include "../model/report_builder.h"
 #include "../output/outfile.h"
 #include "../output/writers.h"
+#include "../symbolize/debuginfod.h"
 #include "../util/child.h"
 #include "../util/clock.h"
 #include "../util/procinfo.h"
@@ -35,9 +36,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#define STACK_BYTES_MAX	 (256ULL << 20)
-#define JOINER_BYTES_MAX (64ULL << 20)
-#define ROWS_IDLE_NS	 (120ULL * 1000000000)
+#define STACK_BYTES_MAX	    (256ULL << 20)
+#define JOINER_BYTES_MAX    (64ULL << 20)
+#define ROWS_IDLE_NS	    (120ULL * 1000000000)
+/* Less than what the file pool takes for a file system that does not answer. */
+#define DEBUGINFOD_FILE_NS  (8ULL * 1000000000)
+#define DEBUGINFOD_TOTAL_NS (30ULL * 1000000000)
 
 enum format { FORMAT_FOLDED, FORMAT_HTML, FORMAT_PERFDATA };
 
@@ -49,6 +53,7 @@ struct run {
 	uint64_t out_bytes;
 	struct vp_symbolizer *symbolizer;
 	struct vp_jit *jit;
+	struct debuginfod *debuginfod; /* NULL: not asked for */
 	struct vp_perfdata *perfdata;
 	struct vp_row_store *rows; /* NULL: --call-graph fp */
 	struct vp_row_start row_start;
@@ -137,6 +142,38 @@ static void describe_target(struct run *r)
 		snprintf(out, size, "all processes");
 }
 
+static int open_debuginfod(struct run *r, struct vp_err *e)
+{
+	int err = 0;
+
+	if (r->args.debuginfod)
+		err = debuginfod_new(&r->debuginfod, DEBUGINFOD_FILE_NS, DEBUGINFOD_TOTAL_NS);
+	if (err == -EDESTADDRREQ)
+		return vp_err_set(e, err,
+				  "--debuginfod: no server is known (set DEBUGINFOD_URLS, e.g. to "
+				  "https://debuginfod.debian.net)");
+	if (err == -ENOENT)
+		return vp_err_set(
+			e, err, "--debuginfod: no libdebuginfod (apt-get install libdebuginfod1)");
+	return err ? vp_err_set(e, err, "out of memory") : 0;
+}
+
+static int open_symbolizer(struct run *r, struct vp_err *e)
+{
+	int err = open_debuginfod(r, e);
+	struct vp_symbolizer_opts opts = {.demangle = 1};
+
+	if (err)
+		return err;
+	if (r->debuginfod) {
+		opts.fetch = debuginfod_fetch;
+		opts.fetch_ctx = r->debuginfod;
+	}
+	if (vp_symbolizer_new(&r->symbolizer, &opts))
+		return vp_err_set(e, -ENOMEM, "out of memory");
+	return 0;
+}
+
 static int open_user_side(struct run *r, struct vp_err *e)
 {
 	int err;
@@ -144,7 +181,10 @@ static int open_user_side(struct run *r, struct vp_err *e)
 	err = vp_outfile_open(&r->out, r->args.output, e);
 	if (err)
 		return err;
-	if (vp_symbolizer_new(&r->symbolizer, NULL) || vp_jit_new(&r->jit, NULL))
+	err = open_symbolizer(r, e);
+	if (err)
+		return err;
+	if (vp_jit_new(&r->jit, NULL))
 		return vp_err_set(e, -ENOMEM, "out of memory");
 	r->recording.max_stack_bytes = STACK_BYTES_MAX;
 	r->joiner = (struct vp_joiner){
@@ -576,6 +616,7 @@ static void summarize(struct run *r)
 		.output = r->args.output,
 		.output_bytes = r->out_bytes,
 		.verbose = r->args.verbose,
+		.debuginfod = r->args.debuginfod,
 	};
 
 	if (r->args.quiet)
@@ -671,6 +712,7 @@ static void run_close(struct run *r)
 	if (files_are_free) {
 		vp_symbolizer_free(r->symbolizer);
 		vp_jit_free(r->jit);
+		debuginfod_free(r->debuginfod);
 	}
 	vp_waiter_close(r->waiter);
 	vp_record_args_free(&r->args);

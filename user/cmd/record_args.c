@@ -36,6 +36,7 @@ static const char help[] =
 	"                         auto (the default): the first that the kernel allows;\n"
 	"                         off: by the samples that hit them\n"
 	"      --unwind-memory MB for unwind information in the kernel (256)\n"
+	"      --debuginfod       get missing debug files from the servers in DEBUGINFOD_URLS\n"
 	"      --all-maps         record all mappings, not only executable ones\n"
 	"      --no-mm-walk       ask for mappings by bpf_find_vma alone: in the interrupt, one\n"
 	"                         unknown address a sample\n"
@@ -60,6 +61,7 @@ enum {
 	OPT_CALL_GRAPH,
 	OPT_UNWIND_MEMORY,
 	OPT_TRACK,
+	OPT_DEBUGINFOD,
 	OPT_ALL_MAPS,
 	OPT_FORCE,
 	OPT_NO_MM_WALK,
@@ -79,6 +81,7 @@ static const struct option options[] = {
 	{"call-graph", required_argument, NULL, OPT_CALL_GRAPH},
 	{"track", required_argument, NULL, OPT_TRACK},
 	{"unwind-memory", required_argument, NULL, OPT_UNWIND_MEMORY},
+	{"debuginfod", no_argument, NULL, OPT_DEBUGINFOD},
 	{"all-maps", no_argument, NULL, OPT_ALL_MAPS},
 	{"force-kernel", no_argument, NULL, OPT_FORCE},
 	{"no-mm-walk", no_argument, NULL, OPT_NO_MM_WALK},
@@ -194,6 +197,9 @@ static int parse_option(struct vp_record_args *a, int c)
 		return parse_track(a, optarg);
 	case OPT_UNWIND_MEMORY:
 		return parse_unwind_memory(a, optarg);
+	case OPT_DEBUGINFOD:
+		a->debuginfod = true;
+		return 0;
 	case OPT_ALL_MAPS:
 		a->all_maps = true;
 		return 0;

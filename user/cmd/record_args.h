@@ -28,6 +28,7 @@ struct vp_record_args {
 	bool verbose;
 	bool force_kernel;
 	bool no_mm_walk;
+	bool debuginfod;
 	bool sequential_load; /* for benchmarks */
 };
 

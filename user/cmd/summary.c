@@ -180,8 +180,37 @@ static void print_rows(FILE *f, const struct vp_summary *s)
 	free(first.name);
 }
 
+static bool begins_with_any(const char *s, const char *const *beginnings)
+{
+	for (; *beginnings; beginnings++) {
+		if (!strncmp(s, *beginnings, strlen(*beginnings)))
+			return true;
+	}
+	return false;
+}
+
+/* Debian calls the C library's debug package otherwise than all others. */
+static const char *debug_package(const char *path, bool debuginfod)
+{
+	static const char *const packaged[] = {"/usr/", "/lib", "/bin/", "/sbin/", NULL};
+	static const char *const glibc[] = {
+		"libc.so.6",  "libm.so.6",  "libmvec.so.1",  "libpthread.so.0",
+		"libdl.so.2", "librt.so.1", "ld-linux",	     "libresolv.so.2",
+		"libnss_",    "libc-2.",    "libpthread-2.", NULL,
+	};
+	const char *slash = strrchr(path, '/');
+
+	if (begins_with_any(slash ? slash + 1 : path, glibc))
+		return debuginfod ? "install libc6-dbg" : "install libc6-dbg, or --debuginfod";
+	if (path[0] == '/' &&
+	    (!begins_with_any(path, packaged) || !strncmp(path, "/usr/local/", 11)))
+		return "stripped: build it with symbols, or put its debug file beside it";
+	return debuginfod ? "install its -dbgsym or -dbg package"
+			  : "install its -dbgsym or -dbg package, or --debuginfod";
+}
+
 /* What would give the module names. */
-static const char *nameless_hint(const struct vp_nameless *n)
+static const char *nameless_hint(const struct vp_nameless *n, bool debuginfod)
 {
 	if (!strcmp(n->module, "[jit]"))
 		return "made at run time: named if it writes a perf map (node --perf-basic-prof, "
@@ -191,7 +220,7 @@ static const char *nameless_hint(const struct vp_nameless *n)
 	switch (n->reason) {
 	case VP_SYM_NO_SYMBOLS:
 	case VP_SYM_GAP:
-		return "install its -dbgsym or -dbg package";
+		return debug_package(n->module, debuginfod);
 	default:
 		return vp_sym_reason_text(n->reason);
 	}
@@ -211,7 +240,7 @@ static void print_nameless(FILE *f, const struct vp_summary *s)
 
 		fprintf(f, "  %5.1f %%  ", percent(n->frame_cnt, b->user_frame_cnt));
 		vp_print_safe(f, n->module);
-		fprintf(f, "  %s\n", nameless_hint(n));
+		fprintf(f, "  %s\n", nameless_hint(n, s->debuginfod));
 	}
 	if (b->nameless_cnt > max)
 		fprintf(f, "  … and %zu more (-v lists them)\n", b->nameless_cnt - max);

@@ -23,6 +23,7 @@ struct vp_summary {
 	uint64_t output_bytes;
 	bool kernel_hidden;
 	bool verbose;
+	bool debuginfod; /* missing debug files were asked for */
 };
 
 /* All samples and events that did not arrive. */

@@ -4,6 +4,7 @@
 #include <libiberty/demangle.h>
 #include <pthread.h>
 #include <setjmp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,6 +20,8 @@
 #define LONG_MAX_BYTES	  (16U << 10)
 #define LONG_STACK_BYTES  (LONG_MAX_BYTES * (2U << 10))
 #define OPTIONS		  (DMGL_PARAMS | DMGL_ANSI)
+
+#define STUB_SUFFIX "@plt"
 
 struct output {
 	char *text;
@@ -111,13 +114,36 @@ static int looks_mangled(const char *name)
 	return name[0] == '_' && (name[1] == 'Z' || name[1] == 'R' || name[1] == 'G');
 }
 
+static char *demangle_whole(const char *name, size_t len)
+{
+	if (len <= LIMITED_MAX_BYTES)
+		return run(name, OPTIONS);
+	return len <= LONG_MAX_BYTES ? run_long(name) : NULL;
+}
+
+/* name without its "@plt", which libiberty would refuse, and with it again. */
+static char *demangle_stub(const char *name, size_t len)
+{
+	char *function = strndup(name, len),
+	     *text = function ? demangle_whole(function, len) : NULL;
+	char *stub = NULL;
+
+	if (text && asprintf(&stub, "%s%s", text, STUB_SUFFIX) < 0)
+		stub = NULL;
+	free(text);
+	free(function);
+	return stub;
+}
+
 char *demangle(const char *name)
 {
+	const size_t suffix = strlen(STUB_SUFFIX);
+
 	if (!looks_mangled(name))
 		return NULL;
 
 	size_t len = strlen(name);
-	if (len <= LIMITED_MAX_BYTES)
-		return run(name, OPTIONS);
-	return len <= LONG_MAX_BYTES ? run_long(name) : NULL;
+	if (len > suffix && !strcmp(name + len - suffix, STUB_SUFFIX))
+		return demangle_stub(name, len - suffix);
+	return demangle_whole(name, len);
 }

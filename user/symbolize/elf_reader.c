@@ -9,11 +9,13 @@
 #include <unistd.h>
 
 /* Larger than any real file by far; what is read of it is capped on its own. */
-#define FILE_MAX_BYTES	  (1ULL << 38)
-#define PHDR_MAX_CNT	  1024
-#define SECTION_MAX_CNT	  (1U << 17)
-#define NOTES_MAX_BYTES	  (1U << 20)
-#define SEGMENT_PAGE_SIZE 4096ULL
+#define FILE_MAX_BYTES		(1ULL << 38)
+#define PHDR_MAX_CNT		1024
+#define SECTION_MAX_CNT		(1U << 17)
+#define NOTES_MAX_BYTES		(1U << 20)
+#define SEGMENT_PAGE_SIZE	4096ULL
+/* Names of sections: a few hundred bytes, unless every function has a section. */
+#define SECTION_NAMES_MAX_BYTES (16U << 20)
 
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 #define NATIVE_DATA ELFDATA2LSB
@@ -177,6 +179,59 @@ int elf_file_read(const struct elf_file *f, uint64_t offset, void *buf, size_t n
 		done += (size_t)got;
 	}
 	return 0;
+}
+
+void *elf_file_section_bytes(const struct elf_file *f, const GElf_Shdr *shdr, uint64_t max,
+			     int *err)
+{
+	*err = -ENOENT;
+	if (shdr->sh_type == SHT_NOBITS || shdr->sh_flags & SHF_COMPRESSED || shdr->sh_size > max)
+		return NULL;
+	*err = -ENOEXEC;
+	if (shdr->sh_offset > f->size || shdr->sh_size > f->size - shdr->sh_offset)
+		return NULL;
+
+	char *bytes = malloc(shdr->sh_size + 1);
+	*err = bytes ? elf_file_read(f, shdr->sh_offset, bytes, shdr->sh_size) : -ENOMEM;
+	if (*err) {
+		free(bytes);
+		return NULL;
+	}
+	bytes[shdr->sh_size] = '\0';
+	return bytes;
+}
+
+static void match_named(struct elf_named *wanted, size_t cnt, const char *name, size_t index,
+			const GElf_Shdr *shdr)
+{
+	for (size_t i = 0; i < cnt; i++) {
+		if (!wanted[i].index && !strcmp(wanted[i].name, name)) {
+			wanted[i].index = index;
+			wanted[i].shdr = *shdr;
+		}
+	}
+}
+
+void elf_file_find_named(const struct elf_file *f, struct elf_named *wanted, size_t cnt)
+{
+	GElf_Shdr s, strings;
+	size_t strings_index;
+	int err;
+
+	for (size_t i = 0; i < cnt; i++)
+		wanted[i].index = 0;
+	if (elf_getshdrstrndx(f->elf, &strings_index) ||
+	    elf_file_section(f, strings_index, &strings))
+		return;
+
+	char *names = elf_file_section_bytes(f, &strings, SECTION_NAMES_MAX_BYTES, &err);
+	if (!names)
+		return;
+	for (size_t i = 1; i < f->section_cnt && !elf_file_section(f, i, &s); i++) {
+		if (s.sh_name < strings.sh_size)
+			match_named(wanted, cnt, names + s.sh_name, i, &s);
+	}
+	free(names);
 }
 
 static size_t build_id_in(Elf_Data *notes, uint8_t *id, size_t max)

@@ -2,7 +2,7 @@
 /*
  * Reading an ELF file that its owner may be hostile with or change under our hands: only
  * pread, never mmap (a truncated file would be SIGBUS), every size checked against the file
- * and against a cap, sections found by type and not by name.
+ * and against a cap, sections found by type where a type says what they are.
  */
 #ifndef VP_ELF_READER_H
 #define VP_ELF_READER_H
@@ -43,6 +43,23 @@ void elf_file_close(struct elf_file *f); /* NULL is fine */
  */
 size_t elf_file_find_section(const struct elf_file *f, uint32_t type, GElf_Shdr *shdr);
 int elf_file_section(const struct elf_file *f, size_t index, GElf_Shdr *shdr);
+
+/* A section that only its name tells. */
+struct elf_named {
+	const char *name;
+	size_t index; /* 0: the file has none of that name */
+	GElf_Shdr shdr;
+};
+
+/* Finds the first section of each name, all in one pass. */
+void elf_file_find_named(const struct elf_file *f, struct elf_named *wanted, size_t cnt);
+
+/*
+ * A section's bytes and one NUL more, as they are in the file; the caller frees them. NULL and
+ * *err: -ENOENT (no bytes in the file, compressed, or more than max), -ENOMEM, -ENOEXEC.
+ */
+void *elf_file_section_bytes(const struct elf_file *f, const GElf_Shdr *shdr, uint64_t max,
+			     int *err);
 
 /*
  * Reads n bytes at a file offset into buf. -ENOEXEC if they do not all lie inside the file,

@@ -1,21 +1,35 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "elf_symbols.h"
-#include "mapped_file.h"
+
+#include "debugdata.h"
+#include "go_table.h"
+#include "plt.h"
 #include "symbolizer.h"
 
 #include <errno.h>
-#include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
-const char *elf_symbols_debug_dir = "/usr/lib/debug/.build-id";
-
 /* A table holds 4 M symbols; these are their names, read at once. */
-#define STRINGS_MAX_BYTES (512ULL << 20)
+#define STRINGS_MAX_BYTES   (512ULL << 20)
+#define DEBUGDATA_MAX_BYTES (32U << 20)
+#define LARGE_PAGE_BYTES    (2U << 20)
+#define IFUNC_MAX_CNT	    4096
 /* Symbols are read in pieces of this many. */
-#define CHUNK_CNT	  4096
+#define CHUNK_CNT	    4096
+
+enum named {
+	NAMED_DEBUGLINK,
+	NAMED_DEBUGDATA,
+	NAMED_CNT,
+};
+
+static const char *const section_names[NAMED_CNT] = {
+	[NAMED_DEBUGLINK] = ".gnu_debuglink",
+	[NAMED_DEBUGDATA] = ".gnu_debugdata",
+};
 
 /* Executable sections by index; symbols are only taken from those. */
 struct code_section {
@@ -27,8 +41,13 @@ struct reader {
 	const struct elf_file *runtime; /* whose segments are mapped: f, unless f is a debug file */
 	struct symtab_builder *b;
 	struct code_section *sections;
-	char *strings[SYMTAB_STRINGS_MAX]; /* as the builder numbers them; NULL: adopted */
-	int adopted;			   /* by the builder, which can take one */
+	char *strings[SYMTAB_STRINGS_MAX];   /* as the builder numbers them; NULL: adopted */
+	int adopted;			     /* by the builder, which can take one */
+	const struct elf_symbols_from *from; /* NULL: no debug file */
+	struct elf_named named[NAMED_CNT];   /* sections of runtime */
+	int has_symtab;			     /* or its debug file has */
+	struct plt_ifunc *ifuncs;	     /* their names are in strings */
+	size_t ifunc_cnt;
 };
 
 /* One section of symbols and its strings. */
@@ -83,6 +102,9 @@ static int symbol_type(const GElf_Sym *sym)
 		return SYMTAB_IFUNC;
 	case STT_NOTYPE:
 		return SYMTAB_NOTYPE;
+	case STT_OBJECT:
+		/* Tables between functions; code that is embedded as one has no other name. */
+		return sym->st_size ? SYMTAB_NOTYPE : -1;
 	default:
 		return -1;
 	}
@@ -141,8 +163,8 @@ static int add_symbol(const struct reader *r, const GElf_Sym *sym, struct symbol
 
 static int is_inside(const struct elf_file *f, const GElf_Shdr *s)
 {
-	return s->sh_type != SHT_NOBITS && s->sh_offset <= f->size &&
-	       s->sh_size <= f->size - s->sh_offset;
+	return s->sh_type != SHT_NOBITS && !(s->sh_flags & SHF_COMPRESSED) &&
+	       s->sh_offset <= f->size && s->sh_size <= f->size - s->sh_offset;
 }
 
 /* 0, -ENOENT: no such section, or not inside the file. */
@@ -156,12 +178,24 @@ static int find_symbols(const struct elf_file *f, uint32_t type, struct symbol_s
 	return out->names.sh_size && out->names.sh_size <= STRINGS_MAX_BYTES ? 0 : -ENOENT;
 }
 
+/* Faulting twenty megabytes in by pages of four kilobytes takes longer than reading them. */
+static void use_large_pages(char *bytes, size_t size)
+{
+	uintptr_t from =
+		((uintptr_t)bytes + LARGE_PAGE_BYTES - 1) & ~(uintptr_t)(LARGE_PAGE_BYTES - 1);
+	uintptr_t to = ((uintptr_t)bytes + size) & ~(uintptr_t)(LARGE_PAGE_BYTES - 1);
+
+	if (to > from)
+		madvise((void *)from, to - from, MADV_HUGEPAGE);
+}
+
 static int read_strings(struct reader *r, struct symbol_section *s, uint8_t source)
 {
 	char *strings = malloc(s->names.sh_size + 1); /* symtab_builder_adopt wants one more */
 
 	if (!strings)
 		return -ENOMEM;
+	use_large_pages(strings, s->names.sh_size);
 
 	int err = elf_file_read(r->f, s->names.sh_offset, strings, s->names.sh_size);
 	s->strings = err ? err
@@ -175,6 +209,7 @@ static int read_strings(struct reader *r, struct symbol_section *s, uint8_t sour
 		free(strings);
 		return s->strings;
 	}
+	strings[s->names.sh_size] = '\0';
 	r->strings[s->strings] = strings;
 	return 0;
 }
@@ -195,6 +230,19 @@ static GElf_Sym get_symbol(const struct reader *r, const void *chunk, size_t i)
 	};
 }
 
+/* What .plt's relocations without a symbol call by. */
+static int note_ifunc(struct reader *r, const GElf_Sym *sym, const char *name)
+{
+	if (GELF_ST_TYPE(sym->st_info) != STT_GNU_IFUNC || r->ifunc_cnt == IFUNC_MAX_CNT)
+		return 0;
+	if (!r->ifuncs)
+		r->ifuncs = calloc(IFUNC_MAX_CNT, sizeof(*r->ifuncs));
+	if (!r->ifuncs)
+		return -ENOMEM;
+	r->ifuncs[r->ifunc_cnt++] = (struct plt_ifunc){sym->st_value, name};
+	return 0;
+}
+
 static int add_chunk(struct reader *r, struct symbol_section *s, const void *chunk, size_t cnt)
 {
 	const char *strings = r->strings[s->strings];
@@ -202,10 +250,12 @@ static int add_chunk(struct reader *r, struct symbol_section *s, const void *chu
 	for (size_t i = 0; i < cnt; i++) {
 		GElf_Sym sym = get_symbol(r, chunk, i);
 
-		if (sym.st_name >= s->names.sh_size ||
+		if (symbol_type(&sym) < 0 || sym.st_name >= s->names.sh_size ||
 		    is_marker_name(strings + sym.st_name, s->names.sh_size - sym.st_name))
 			continue;
-		int err = add_symbol(r, &sym, s);
+		int err = note_ifunc(r, &sym, strings + sym.st_name);
+		if (!err)
+			err = add_symbol(r, &sym, s);
 		if (err)
 			return err;
 	}
@@ -219,6 +269,7 @@ static int add_symbols(struct reader *r, struct symbol_section *s)
 	Elf64_Sym *chunk = malloc(CHUNK_CNT * sizeof(*chunk));
 	int err = chunk ? 0 : -ENOMEM;
 
+	symtab_builder_reserve(r->b, cnt);
 	for (size_t i = 0; !err && i < cnt; i += n) {
 		n = cnt - i < CHUNK_CNT ? cnt - i : CHUNK_CNT;
 		err = elf_file_read(r->f, s->symbols.sh_offset + i * size, chunk, n * size);
@@ -258,6 +309,9 @@ static int read_symbols(struct reader *r, uint32_t section_type, uint8_t source)
 
 static int read_symtab(struct reader *r)
 {
+	GElf_Shdr s;
+
+	r->has_symtab = elf_file_find_section(r->f, SHT_SYMTAB, &s) != 0;
 	return read_symbols(r, SHT_SYMTAB, VP_SYM_SYMTAB);
 }
 
@@ -266,67 +320,189 @@ static int read_dynsym(struct reader *r)
 	return read_symbols(r, SHT_DYNSYM, VP_SYM_DYNSYM);
 }
 
-/* The open debug file that belongs to r->f, or NULL. *fd is to be closed after it. */
-static struct elf_file *open_debug_file(const struct reader *r, int *fd)
-{
-	uint8_t id[VP_BUILD_ID_MAX], its[VP_BUILD_ID_MAX];
-	size_t len = elf_file_build_id(r->f, id, sizeof(id));
-	char path[PATH_MAX];
-	struct elf_file *debug;
-	int n;
-
-	if (len < 2)
-		return NULL;
-	n = snprintf(path, sizeof(path), "%.*s/%02x/", PATH_MAX / 2, elf_symbols_debug_dir, id[0]);
-	for (size_t i = 1; i < len; i++)
-		n += snprintf(path + n, sizeof(path) - (size_t)n, "%02x", id[i]);
-	snprintf(path + n, sizeof(path) - (size_t)n, ".debug");
-	*fd = mapped_file_open_path(path);
-	if (*fd < 0)
-		return NULL;
-	if (!elf_file_open(&debug, *fd)) {
-		if (elf_file_build_id(debug, its, sizeof(its)) == len && !memcmp(id, its, len))
-			return debug;
-		elf_file_close(debug);
-	}
-	close(*fd);
-	return NULL;
-}
-
-/*
- * A stripped file's .symtab is in a file of its own if its -dbg package is installed, found by
- * build id. Its segments are those of the stripped file.
- */
-static int read_debug_file(struct reader *r)
+/* Reads .symtab of another file that tells of r->f's code. */
+static int read_symtab_of(struct reader *r, const struct elf_file *other, uint8_t source)
 {
 	struct code_section *sections = r->sections;
-	struct elf_file *debug;
-	GElf_Shdr own;
-	int fd, err;
+	int err;
 
-	if (elf_file_find_section(r->f, SHT_SYMTAB, &own))
-		return 0;
-	debug = open_debug_file(r, &fd);
-	if (!debug)
-		return 0;
-	r->f = debug;
+	r->f = other;
 	err = read_sections(r);
 	if (!err)
-		err = read_symtab(r);
+		err = read_symbols(r, SHT_SYMTAB, source);
 	free(r->sections);
 	r->sections = sections;
 	r->f = r->runtime;
-	elf_file_close(debug);
-	close(fd);
 	/* A damaged one is as good as none. */
 	return err == -ENOMEM ? err : 0;
+}
+
+/*
+ * A stripped file's .symtab is in a file of its own. Its segments are those of the stripped one:
+ * a debug file's own say nothing.
+ */
+static int read_debug_file(struct reader *r)
+{
+	struct debug_found found;
+	struct elf_file *debug;
+	int err = 0;
+
+	if (!r->from || (r->has_symtab && !r->named[NAMED_DEBUGLINK].index) ||
+	    debug_finder_open(r->from->finder, r->f, &r->from->at, &found))
+		return 0;
+	if (!elf_file_open(&debug, found.fd)) {
+		err = read_symtab_of(r, debug, VP_SYM_SYMTAB);
+		r->has_symtab = 1;
+		elf_file_close(debug);
+	}
+	close(found.fd);
+	return err;
+}
+
+/* What .gnu_debugdata has is part of .symtab. */
+static int read_debugdata(struct reader *r)
+{
+	const struct elf_named *s = &r->named[NAMED_DEBUGDATA];
+	struct elf_file *mini;
+	void *packed, *image;
+	size_t size;
+	int err;
+
+	if (r->has_symtab || !s->index)
+		return 0;
+	packed = elf_file_section_bytes(r->f, &s->shdr, DEBUGDATA_MAX_BYTES, &err);
+	if (!packed)
+		return err == -ENOMEM ? err : 0;
+	image = debugdata_unpack(packed, s->shdr.sh_size, &size, &err);
+	free(packed);
+	if (!image)
+		return err == -ENOMEM ? err : 0;
+	if (!elf_file_open_memory(&mini, image, size)) {
+		err = read_symtab_of(r, mini, VP_SYM_DEBUGDATA);
+		elf_file_close(mini);
+	}
+	free(image);
+	return err;
+}
+
+/* ---- Go ---- */
+
+/* Adds a range of code that is in one segment. */
+static int add_range(struct reader *r, uint64_t start, uint64_t end, uint32_t name, int strings)
+{
+	uint64_t offset, last;
+
+	if (elf_segments_offset(r->f->exec, r->f->exec_cnt, start, &offset) ||
+	    elf_segments_offset(r->f->exec, r->f->exec_cnt, end - 1, &last) || last < offset)
+		return 0;
+	return symtab_builder_add(r->b, &(struct symtab_entry){
+						.start = offset,
+						.end = last + 1,
+						.limit = last + 1,
+						.name = name,
+						.strings = (uint8_t)strings,
+						.binding = SYMTAB_GLOBAL,
+						.type = SYMTAB_FUNC,
+					});
+}
+
+static int add_go_functions(struct reader *r, const struct go_table *g, int strings)
+{
+	struct gopclntab_func func;
+	int err = 0;
+
+	for (uint64_t i = 0; !err && i < g->t.func_cnt; i++) {
+		if (!gopclntab_func(&g->t, i, &func))
+			err = add_range(r, func.start, func.end, (uint32_t)(g->base + func.name),
+					strings);
+	}
+	return err;
+}
+
+static int read_gopclntab(struct reader *r)
+{
+	struct go_table g;
+	int err, strings;
+
+	if (r->has_symtab)
+		return 0;
+	err = go_table_read(r->f, &g);
+	if (err)
+		return err == -ENOMEM ? err : 0;
+	strings = symtab_builder_strings(r->b, &(struct symtab_strings){
+						       .base = g.bytes,
+						       .size = g.size,
+						       .source = VP_SYM_GOPCLNTAB,
+					       });
+	if (strings < 0) {
+		free(g.bytes);
+		return strings;
+	}
+	r->strings[strings] = g.bytes;
+	return add_go_functions(r, &g, strings);
+}
+
+/* ---- stubs ---- */
+
+/* Of several names the one that symtab.h would choose. */
+static int by_resolver(const void *a, const void *b)
+{
+	const struct plt_ifunc *x = a, *y = b;
+	size_t x_us = strspn(x->name, "_"), y_us = strspn(y->name, "_");
+	size_t x_len = strlen(x->name), y_len = strlen(y->name);
+
+	if (x->resolver != y->resolver)
+		return x->resolver < y->resolver ? -1 : 1;
+	if (x_us != y_us)
+		return x_us < y_us ? -1 : 1;
+	if (x_len != y_len)
+		return x_len < y_len ? -1 : 1;
+	return strcmp(x->name, y->name);
+}
+
+static int add_stubs(struct reader *r, const struct plt *plt)
+{
+	int strings, err = 0;
+
+	if (!plt->cnt)
+		return 0;
+	strings = symtab_builder_strings(r->b, &(struct symtab_strings){
+						       .base = plt->names,
+						       .size = plt->names_size,
+						       .source = VP_SYM_PLT,
+					       });
+	if (strings < 0)
+		return strings;
+	r->strings[strings] = plt->names;
+	for (size_t i = 0; !err && i < plt->cnt; i++)
+		err = add_range(r, plt->stubs[i].start, plt->stubs[i].end, plt->stubs[i].name,
+				strings);
+	return err;
+}
+
+static int read_plt(struct reader *r)
+{
+	struct plt plt;
+	int err;
+
+	if (r->ifunc_cnt)
+		qsort(r->ifuncs, r->ifunc_cnt, sizeof(*r->ifuncs), by_resolver);
+	err = plt_read(&plt, r->f, r->ifuncs, r->ifunc_cnt);
+	if (!err) {
+		err = add_stubs(r, &plt);
+		if (!err && plt.cnt)
+			plt.names = NULL; /* r's */
+	}
+	plt_fini(&plt);
+	return err;
 }
 
 /*
  * Best first. All are merged: a .symtab may hold a handful of symbols that a packager kept
  * while the exported ones are in .dynsym only.
  */
-static int (*const sources[])(struct reader *r) = {read_symtab, read_debug_file, read_dynsym};
+static int (*const sources[])(struct reader *r) = {read_symtab,	   read_debug_file, read_debugdata,
+						   read_gopclntab, read_dynsym,	    read_plt};
 
 static uint64_t table_base(const struct elf_file *f)
 {
@@ -339,14 +515,19 @@ static uint64_t table_base(const struct elf_file *f)
 	return base;
 }
 
-int elf_symbols_read(const struct elf_file *f, struct symtab **out)
+int elf_symbols_read(const struct elf_file *f, const struct elf_symbols_from *from,
+		     struct symtab **out)
 {
-	struct reader r = {.f = f, .runtime = f, .b = symtab_builder_new(table_base(f))};
+	struct reader r = {
+		.f = f, .runtime = f, .from = from, .b = symtab_builder_new(table_base(f))};
 
 	if (!r.b)
 		return -ENOMEM;
 
 	int err = read_sections(&r);
+	for (size_t i = 0; i < NAMED_CNT; i++)
+		r.named[i].name = section_names[i];
+	elf_file_find_named(f, r.named, NAMED_CNT);
 	for (size_t i = 0; !err && i < sizeof(sources) / sizeof(*sources); i++)
 		err = sources[i](&r);
 	if (!err)
@@ -355,5 +536,6 @@ int elf_symbols_read(const struct elf_file *f, struct symtab **out)
 	for (int i = 0; i < SYMTAB_STRINGS_MAX; i++)
 		free(r.strings[i]);
 	free(r.sections);
+	free(r.ifuncs);
 	return err;
 }

@@ -3,17 +3,22 @@
 #ifndef VP_ELF_SYMBOLS_H
 #define VP_ELF_SYMBOLS_H
 
+#include "debug_file.h"
 #include "elf_reader.h"
 #include "symtab.h"
 
-/* Where the debug files of packages are, by build id. Tests point it elsewhere. */
-extern const char *elf_symbols_debug_dir;
+/* Where to look for a debug file. */
+struct elf_symbols_from {
+	struct debug_finder *finder;
+	struct debug_origin at;
+};
 
 /*
- * Merges all sources of symbols that the file has; hits carry enum vp_sym_source. *out is
- * to be freed with symtab_free and may be empty (stripped). -ENOMEM, -EFBIG (more than a
+ * Merges all sources of symbols that the file and its debug file have; hits carry enum
+ * vp_sym_source. from NULL: there is no debug file. *out is to be freed with symtab_free and may be empty (stripped). -ENOMEM, -EFBIG (more than a
  * table holds, or a string table made to keep us busy).
  */
-int elf_symbols_read(const struct elf_file *f, struct symtab **out);
+int elf_symbols_read(const struct elf_file *f, const struct elf_symbols_from *from,
+		     struct symtab **out);
 
 #endif

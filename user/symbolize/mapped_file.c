@@ -137,6 +137,18 @@ int mapped_file_open_below(int root_fd, const char *name, struct stat *st)
 	return S_ISREG(st->st_mode) ? reopen(fd) : refuse(fd, -EINVAL);
 }
 
+int mapped_file_open_in(int root_fd, const char *path)
+{
+	struct stat st;
+	int fd = open_below(root_fd, path, 0);
+
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st))
+		return refuse(fd, -errno);
+	return S_ISREG(st.st_mode) ? reopen(fd) : refuse(fd, -EINVAL);
+}
+
 static int open_checked(const struct vp_mapped_file *f, int root_fd, const char *name)
 {
 	struct stat st;

@@ -35,4 +35,10 @@ int mapped_file_open_path(const char *path);
  */
 int mapped_file_open_below(int root_fd, const char *name, struct stat *st);
 
+/*
+ * The same for a path below a directory (O_PATH or not) that it cannot lead out of, as if that
+ * were the root of all: links, absolute or not, and ".." stay inside.
+ */
+int mapped_file_open_in(int root_fd, const char *path);
+
 #endif

@@ -6,6 +6,7 @@
  */
 #include "symbolizer.h"
 
+#include "debug_file.h"
 #include "demangle.h"
 #include "elf_symbols.h"
 #include "kallsyms.h"
@@ -28,14 +29,16 @@ struct file {
 	uint32_t serial; /* of its table, for name cache keys */
 	struct vp_file_info info;
 	struct symtab *table; /* NULL unless info.reason is VP_SYM_OK */
+	int only_stubs;	      /* stripped, but for the names of stubs */
 	struct elf_segment *exec;
 	size_t exec_cnt;
 };
 
 struct vp_symbolizer {
 	char *kallsyms_path;
-	uint64_t max_bytes;
+	uint64_t max_bytes, pack_bytes;
 	int demangle;
+	struct debug_finder *finder;
 
 	pthread_mutex_t kernel_mutex; /* one thread reads kallsyms; taken before lock */
 	pthread_rwlock_t lock;	      /* all below */
@@ -91,13 +94,13 @@ static void take_segments(struct elf_file *elf, struct file *f)
 	elf->exec_cnt = 0;
 }
 
-static int read_elf(struct elf_file *elf, struct file *f)
+static int read_elf(struct elf_file *elf, const struct elf_symbols_from *from, struct file *f)
 {
 	int err = 0;
 
 	f->info.build_id_len = (uint8_t)elf_file_build_id(elf, f->info.build_id, VP_BUILD_ID_MAX);
 	if (elf->exec_cnt)
-		err = elf_symbols_read(elf, &f->table);
+		err = elf_symbols_read(elf, from, &f->table);
 	take_segments(elf, f);
 	if (err)
 		return err;
@@ -107,18 +110,19 @@ static int read_elf(struct elf_file *elf, struct file *f)
 	}
 	f->info.symbol_cnt = symtab_cnt(f->table);
 	f->info.bytes = symtab_bytes(f->table) + f->exec_cnt * sizeof(*f->exec);
+	f->only_stubs = f->info.symbol_cnt == symtab_source_cnt(f->table, VP_SYM_PLT);
 	f->info.reason = f->info.symbol_cnt ? VP_SYM_OK : VP_SYM_NO_SYMBOLS;
 	return 0;
 }
 
 /* fd may be a negative errno: that is a finding as well. Only -ENOMEM is an error. */
-static int read_fd(int fd, struct file *f)
+static int read_fd(int fd, const struct elf_symbols_from *from, struct file *f)
 {
 	struct elf_file *elf = NULL;
 	int err = fd < 0 ? fd : elf_file_open(&elf, fd);
 
 	if (!err)
-		err = read_elf(elf, f);
+		err = read_elf(elf, from, f);
 	elf_file_close(elf);
 	if (err == -ENOMEM)
 		return err;
@@ -173,6 +177,19 @@ static uint64_t used_bytes(const struct vp_symbolizer *s)
 	return s->stats.table_bytes + s->strings.bytes;
 }
 
+static void maybe_pack(struct vp_symbolizer *s, struct file *f)
+{
+	pthread_rwlock_rdlock(&s->lock);
+	int pack = used_bytes(s) + f->info.bytes > s->pack_bytes;
+
+	pthread_rwlock_unlock(&s->lock);
+	if (!pack || !f->table)
+		return;
+	f->info.bytes -= symtab_bytes(f->table);
+	symtab_pack_names(f->table);
+	f->info.bytes += symtab_bytes(f->table);
+}
+
 static void publish(struct vp_symbolizer *s, struct file *f, const struct file *read)
 {
 	pthread_rwlock_wrlock(&s->lock);
@@ -196,10 +213,11 @@ static void unreserve(struct vp_symbolizer *s, struct file *f)
 }
 
 /* Takes fd, which may be a negative errno. */
-static int load_fd(struct vp_symbolizer *s, struct file *f, int fd)
+static int load_fd(struct vp_symbolizer *s, struct file *f, int fd, const struct debug_origin *at)
 {
+	const struct elf_symbols_from from = {.finder = s->finder, .at = *at};
 	struct file read = {0};
-	int err = fd == -ENOMEM ? fd : read_fd(fd, &read);
+	int err = fd == -ENOMEM ? fd : read_fd(fd, &from, &read);
 
 	if (fd >= 0)
 		close(fd);
@@ -210,6 +228,7 @@ static int load_fd(struct vp_symbolizer *s, struct file *f, int fd)
 	}
 	if (read.info.reason != VP_SYM_OK)
 		drop_table(&read);
+	maybe_pack(s, &read);
 	publish(s, f, &read);
 	return 0;
 }
@@ -219,7 +238,9 @@ int vp_symbolizer_load(struct vp_symbolizer *s, uint32_t file_id, const struct v
 	int err;
 	struct file *f = reserve(s, file_id, &err);
 
-	return f ? load_fd(s, f, mapped_file_open(m, NULL)) : err;
+	return f ? load_fd(s, f, mapped_file_open(m, NULL),
+			   &(struct debug_origin){.tgid = m->tgid, .path = m->name})
+		 : err;
 }
 
 int vp_symbolizer_load_path(struct vp_symbolizer *s, uint32_t file_id, const char *path)
@@ -227,7 +248,14 @@ int vp_symbolizer_load_path(struct vp_symbolizer *s, uint32_t file_id, const cha
 	int err;
 	struct file *f = reserve(s, file_id, &err);
 
-	return f ? load_fd(s, f, mapped_file_open_path(path)) : err;
+	if (!f)
+		return err;
+
+	char *real =
+		realpath(path, NULL); /* debug files are beside the file, not beside links to it */
+	err = load_fd(s, f, mapped_file_open_path(path), &(struct debug_origin){.path = real});
+	free(real);
+	return err;
 }
 
 int vp_symbolizer_file_info(struct vp_symbolizer *s, uint32_t file_id, struct vp_file_info *out)
@@ -278,8 +306,8 @@ static const char *make_name(struct vp_symbolizer *s, uint64_t key, char *raw)
 }
 
 /* With the lock held for reading, which it gives up. */
-static int name_hit(struct vp_symbolizer *s, uint32_t serial, const struct symtab_hit *hit,
-		    struct vp_symbol *out)
+static int name_hit(struct vp_symbolizer *s, uint32_t serial, const struct symtab *t,
+		    const struct symtab_hit *hit, struct vp_symbol *out)
 {
 	uint64_t key = name_key(serial, hit);
 	char *raw = NULL;
@@ -288,7 +316,7 @@ static int name_hit(struct vp_symbolizer *s, uint32_t serial, const struct symta
 	out->source = hit->source;
 	out->name = ptr_map_get(&s->names, key);
 	if (!out->name)
-		raw = strndup(hit->name, SYMTAB_NAME_MAX_BYTES);
+		raw = symtab_copy_name(t, hit);
 	pthread_rwlock_unlock(&s->lock);
 
 	if (raw)
@@ -309,7 +337,9 @@ static enum vp_sym_reason find_in_file(const struct file *f, uint64_t offset,
 		return f->info.reason;
 	if (!elf_segments_cover(f->exec, f->exec_cnt, offset))
 		return VP_SYM_NO_SEGMENT;
-	return symtab_find(f->table, offset, hit) ? VP_SYM_GAP : VP_SYM_OK;
+	if (!symtab_find(f->table, offset, hit))
+		return VP_SYM_OK;
+	return f->only_stubs ? VP_SYM_NO_SYMBOLS : VP_SYM_GAP;
 }
 
 static int look_up(struct vp_symbolizer *s, const struct file *f, uint64_t offset,
@@ -319,7 +349,7 @@ static int look_up(struct vp_symbolizer *s, const struct file *f, uint64_t offse
 
 	out->reason = find_in_file(f, offset, &hit);
 	if (out->reason == VP_SYM_OK)
-		return name_hit(s, f->serial, &hit, out);
+		return name_hit(s, f->serial, f->table, &hit, out);
 	pthread_rwlock_unlock(&s->lock);
 	return -ENOENT;
 }
@@ -447,7 +477,7 @@ int vp_symbolizer_kernel(struct vp_symbolizer *s, uint64_t addr, struct vp_symbo
 	}
 
 	const char *module = s->kernel_modules[hit.tag];
-	int err = name_hit(s, s->kernel_serial, &hit, out);
+	int err = name_hit(s, s->kernel_serial, s->kernel->table, &hit, out);
 	if (!err)
 		out->module = module;
 	return err;
@@ -477,7 +507,7 @@ static int read_vdso(struct file *f)
 	int err = image ? elf_file_open_memory(&elf, image, size) : -ENOENT;
 
 	if (!err)
-		err = read_elf(elf, f);
+		err = read_elf(elf, NULL, f);
 	elf_file_close(elf);
 	if (err == -ENOMEM)
 		return err;
@@ -495,9 +525,17 @@ static int init(struct vp_symbolizer *s, const struct vp_symbolizer_opts *opts)
 	if (!s->kallsyms_path)
 		return -ENOMEM;
 	s->max_bytes = opts && opts->max_bytes ? opts->max_bytes : DEFAULT_MAX_BYTES;
+	s->pack_bytes = opts && opts->pack_bytes ? opts->pack_bytes : s->max_bytes / 8;
 	s->demangle = !opts || opts->demangle;
 	s->vdso.serial = ++s->last_serial;
-	return read_vdso(&s->vdso);
+
+	const struct debug_finder_opts finder = {
+		.host_root = opts ? opts->host_root : NULL,
+		.fetch = opts ? opts->fetch : NULL,
+		.fetch_ctx = opts ? opts->fetch_ctx : NULL,
+	};
+	int err = debug_finder_new(&s->finder, &finder);
+	return err ? err : read_vdso(&s->vdso);
 }
 
 int vp_symbolizer_new(struct vp_symbolizer **out, const struct vp_symbolizer_opts *opts)
@@ -531,8 +569,21 @@ void vp_symbolizer_free(struct vp_symbolizer *s)
 	free(s->kernel_modules);
 	pthread_rwlock_destroy(&s->lock);
 	pthread_mutex_destroy(&s->kernel_mutex);
+	debug_finder_free(s->finder);
 	free(s->kallsyms_path);
 	free(s);
+}
+
+const char *vp_sym_source_text(enum vp_sym_source source)
+{
+	static const char *const texts[VP_SYM_SOURCE_CNT] = {
+		[VP_SYM_NONE] = "none",		  [VP_SYM_SYMTAB] = "symtab",
+		[VP_SYM_DYNSYM] = "dynsym",	  [VP_SYM_KALLSYMS] = "kallsyms",
+		[VP_SYM_VDSO] = "vdso",		  [VP_SYM_DEBUGDATA] = "gnu_debugdata",
+		[VP_SYM_GOPCLNTAB] = "gopclntab", [VP_SYM_PLT] = "plt",
+	};
+
+	return (unsigned int)source < VP_SYM_SOURCE_CNT ? texts[source] : "unknown";
 }
 
 const char *vp_sym_reason_text(enum vp_sym_reason reason)

@@ -15,14 +15,18 @@
 
 struct vp_symbolizer;
 
-/* Where a name came from, best first. Append only. */
+/* Where a name came from; vp_sym_source_text() for programs. Append only. */
 enum vp_sym_source {
 	VP_SYM_NONE,
 	VP_SYM_SYMTAB,
 	VP_SYM_DYNSYM,
 	VP_SYM_KALLSYMS,
 	VP_SYM_VDSO,
+	VP_SYM_DEBUGDATA, /* .gnu_debugdata */
+	VP_SYM_GOPCLNTAB, /* .gopclntab of a stripped Go program */
+	VP_SYM_PLT,	  /* a stub: NAME@plt */
 };
+#define VP_SYM_SOURCE_CNT (VP_SYM_PLT + 1)
 
 /* Why there is no name; vp_sym_reason_text() says it to a person. */
 enum vp_sym_reason {
@@ -77,7 +81,16 @@ struct vp_file_info {
 struct vp_symbolizer_opts {
 	const char *kallsyms_path; /* NULL: /proc/kallsyms */
 	uint64_t max_bytes;	   /* of all files' tables and of names in use; 0: 512 MiB */
+	/*
+	 * When tables take that much, those that follow have their names packed: a quarter of the
+	 * memory for twice the time to read them. 0: an eighth of max_bytes.
+	 */
+	uint64_t pack_bytes;
 	int demangle;
+	const char *host_root; /* whose /usr/lib/debug has debug files; NULL: "/" */
+	/* Where debug files are got from that are nowhere here; a debug_fetch_fn. NULL: nowhere. */
+	int (*fetch)(void *ctx, const uint8_t *build_id, size_t len);
+	void *fetch_ctx; /* borrowed until vp_symbolizer_free */
 };
 
 /* NULL opts: defaults with demangling. -ENOMEM. Free with vp_symbolizer_free (NULL is fine). */
@@ -137,6 +150,9 @@ struct vp_symbolizer_stats {
 };
 
 void vp_symbolizer_get_stats(struct vp_symbolizer *s, struct vp_symbolizer_stats *out);
+
+/* One word, e.g. "symtab", as `vmaprof sym --json` has it. Static. */
+const char *vp_sym_source_text(enum vp_sym_source source);
 
 /* A short phrase for a person, e.g. "stripped: no symbols". Static. */
 const char *vp_sym_reason_text(enum vp_sym_reason reason);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "symtab.h"
 
+#include "packed_names.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,11 +14,11 @@
 struct range {
 	uint32_t len;
 	uint32_t name;
-	uint32_t back : 29;
-	uint32_t source : 3;
+	uint32_t back : 28;
+	uint32_t source : 4;
 };
 
-#define BACK_MAX (1U << 29)
+#define BACK_MAX (1U << 28)
 
 /* starts are apart from the rest: the binary search touches a quarter of the memory. */
 struct symtab {
@@ -24,9 +26,13 @@ struct symtab {
 	uint32_t *starts;
 	struct range *ranges;
 	uint16_t *tags; /* NULL if no entry had one */
-	char *names;
+	char *names;	/* NULL: packed */
+	struct packed_names *packed;
 	size_t cnt, names_size;
 };
+
+/* Smaller ones stay as they are. */
+#define PACK_MIN_BYTES (1U << 20)
 
 static const struct range *find_range(const struct symtab *t, uint32_t rel, size_t *index)
 {
@@ -58,7 +64,7 @@ int symtab_find(const struct symtab *t, uint64_t addr, struct symtab_hit *out)
 	if (!r)
 		return -ENOENT;
 	*out = (struct symtab_hit){
-		.name = t->names + r->name,
+		.name = t->names ? t->names + r->name : NULL,
 		.name_id = r->name,
 		.offset = (uint64_t)(rel - t->starts[i]) + r->back,
 		.source = r->source,
@@ -77,7 +83,17 @@ size_t symtab_bytes(const struct symtab *t)
 	size_t per_range =
 		sizeof(*t->starts) + sizeof(*t->ranges) + (t->tags ? sizeof(*t->tags) : 0);
 
-	return sizeof(*t) + t->cnt * per_range + t->names_size;
+	return sizeof(*t) + t->cnt * per_range +
+	       (t->packed ? packed_names_bytes(t->packed) : t->names_size);
+}
+
+size_t symtab_source_cnt(const struct symtab *t, uint8_t source)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < t->cnt; i++)
+		n += t->ranges[i].source == source;
+	return n;
 }
 
 void symtab_free(struct symtab *t)
@@ -88,7 +104,25 @@ void symtab_free(struct symtab *t)
 	free(t->ranges);
 	free(t->tags);
 	free(t->names);
+	packed_names_free(t->packed);
 	free(t);
+}
+
+void symtab_pack_names(struct symtab *t)
+{
+	if (!t->names || t->names_size < PACK_MIN_BYTES)
+		return;
+	t->packed = packed_names_new(t->names, t->names_size);
+	if (!t->packed)
+		return;
+	free(t->names);
+	t->names = NULL;
+}
+
+char *symtab_copy_name(const struct symtab *t, const struct symtab_hit *hit)
+{
+	return t->packed ? packed_names_copy(t->packed, hit->name_id, SYMTAB_NAME_MAX_BYTES)
+			 : strndup(hit->name, SYMTAB_NAME_MAX_BYTES);
 }
 
 /* ---- building ---- */
@@ -178,6 +212,20 @@ static void *grow(void *array, size_t *cap, size_t cnt, size_t elem_size)
 	if (p)
 		*cap = new_cap;
 	return p;
+}
+
+void symtab_builder_reserve(struct symtab_builder *b, size_t cnt)
+{
+	size_t cap = cnt < ITEMS_MAX - b->cnt ? b->cnt + cnt : ITEMS_MAX;
+	struct item *items;
+
+	if (cap <= b->cap)
+		return;
+	items = realloc(b->items, cap * sizeof(*items));
+	if (!items)
+		return;
+	b->items = items;
+	b->cap = cap;
 }
 
 /* An address relative to base, cut at the 4 GiB that a table spans. */
@@ -433,13 +481,13 @@ static int emit_range(struct symtab_builder *b, struct item *it, uint32_t end)
 
 	uint32_t back = b->pos - it->start;
 	if (back >= BACK_MAX)
-		return 0; /* no function is half a GiB long */
+		return 0; /* no function is a quarter of a GiB long */
 	t->starts[t->cnt] = b->pos;
 	t->ranges[t->cnt] = (struct range){
 		.len = end - b->pos,
 		.name = it->out_name,
 		.back = back & (BACK_MAX - 1),
-		.source = b->strings[it->strings].source & 7,
+		.source = b->strings[it->strings].source & 15,
 	};
 	if (t->tags)
 		t->tags[t->cnt] = it->tag;
@@ -508,6 +556,18 @@ static int push_group(struct symtab_builder *b, size_t from, size_t to, int cove
 	while (n--)
 		b->stack[b->stack_cnt++] = (uint32_t)(chain[n] - b->items);
 	return 0;
+}
+
+/* Mostly a range a symbol; what there is no memory for is made as it is needed, or not at all. */
+static void reserve_ranges(struct symtab_builder *b)
+{
+	struct symtab *t = b->t;
+
+	t->starts = malloc(b->cnt * sizeof(*t->starts));
+	t->ranges = malloc(b->cnt * sizeof(*t->ranges));
+	t->tags = b->has_tags ? malloc(b->cnt * sizeof(*t->tags)) : NULL;
+	if (t->starts && t->ranges && (t->tags || !b->has_tags))
+		b->ranges_cap = b->cnt;
 }
 
 static int flatten(struct symtab_builder *b)
@@ -585,6 +645,7 @@ int symtab_builder_finish(struct symtab_builder *b, struct symtab **out)
 			return -ENOMEM;
 		set_scan_budget(b);
 		bound_sizeless(b);
+		reserve_ranges(b);
 		err = flatten(b);
 		if (err)
 			return err;

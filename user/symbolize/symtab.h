@@ -33,7 +33,7 @@ struct symtab_builder;
 enum symtab_binding { SYMTAB_LOCAL, SYMTAB_WEAK, SYMTAB_GLOBAL };
 enum symtab_type { SYMTAB_IFUNC, SYMTAB_NOTYPE, SYMTAB_FUNC };
 
-#define SYMTAB_STRINGS_MAX 4
+#define SYMTAB_STRINGS_MAX 8
 
 /* A string table that symbols' names point into. Earlier added ones are better sources. */
 struct symtab_strings {
@@ -55,7 +55,7 @@ struct symtab_entry {
 };
 
 struct symtab_hit {
-	const char *name; /* raw bytes as in the file; borrowed from the table */
+	const char *name; /* raw bytes as in the file; borrowed from the table; NULL: packed */
 	uint32_t name_id; /* equal for all addresses of one symbol; unique in this table */
 	uint64_t offset;  /* in the symbol */
 	uint8_t source;
@@ -76,6 +76,9 @@ int symtab_builder_strings(struct symtab_builder *b, const struct symtab_strings
  */
 void symtab_builder_adopt(struct symtab_builder *b, int strings);
 
+/* So many more entries may come; what room there is no memory for is made later, or not at all. */
+void symtab_builder_reserve(struct symtab_builder *b, size_t cnt);
+
 /* 0, also when the entry is dropped as damaged; -ENOMEM, -EFBIG: more than 4 M symbols. */
 int symtab_builder_add(struct symtab_builder *b, const struct symtab_entry *e);
 
@@ -88,6 +91,16 @@ int symtab_builder_finish(struct symtab_builder *b, struct symtab **out);
 void symtab_free(struct symtab *t); /* NULL is fine */
 size_t symtab_cnt(const struct symtab *t);
 size_t symtab_bytes(const struct symtab *t);
+size_t symtab_source_cnt(const struct symtab *t, uint8_t source); /* ranges that it names */
+
+/*
+ * Packs the names if there are so many of them that it is worth the time: hits have no name any
+ * more, symtab_copy_name() has. Takes twice the time that building the table took.
+ */
+void symtab_pack_names(struct symtab *t);
+
+/* The name of a hit, cut at SYMTAB_NAME_MAX_BYTES; the caller frees it. NULL: no memory. */
+char *symtab_copy_name(const struct symtab *t, const struct symtab_hit *hit);
 
 /* 0, or -ENOENT: no symbol covers addr. */
 int symtab_find(const struct symtab *t, uint64_t addr, struct symtab_hit *out);
