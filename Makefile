@@ -105,7 +105,8 @@ BPFTEST_OBJ := $(BPFTEST_SRC:%.c=$(B)/obj/%.o) $(LIB_OBJ) $(B)/obj/selftests/lib
 # built apart: every byte of it instrumented by clang
 FUZZ_SRC := $(wildcard selftests/fuzz/*.c)
 FUZZED_SRC := selftests/lib/made_cfi.c $(wildcard user/unwind/cfi_*.c) user/unwind/rows.c \
-	user/unwind/row_image.c user/unwind/rule_dict.c $(wildcard user/symbolize/*.c user/util/*.c)
+	user/unwind/code_rows.c user/unwind/row_image.c user/unwind/rule_dict.c \
+	$(wildcard user/symbolize/*.c user/util/*.c)
 FUZZED_OBJ := $(FUZZED_SRC:%.c=$(B)/fuzz/%.o)
 FUZZ_OBJ := $(FUZZ_SRC:%.c=$(B)/fuzz/%.o) $(FUZZED_OBJ)
 FUZZERS := $(FUZZ_SRC:%.c=$(B)/%)
@@ -323,6 +324,14 @@ $(B)/selftests/compare-rows: $(B)/obj/selftests/lib/compare_rows.o \
 $(B)/selftests/bench/%: $(B)/obj/selftests/bench/%.o $(B)/libvmaprof.a | $$(@D)/
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+
+$(B)/fuzz/%.o: %.c $(B)/user.flags | $$(@D)/
+	$(call say,FUZZ,$@)
+	$(Q)$(CLANG) $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link $(TEST_CPPFLAGS) -MMD -MP -c $< -o $@
+
+$(B)/selftests/fuzz/%: $(B)/fuzz/selftests/fuzz/%.o $(FUZZED_OBJ) | $$(@D)/
+	$(call say,LINK,$@)
+	$(Q)$(CLANG) $(FUZZ_FLAGS) -fsanitize=fuzzer -o $@ $^ $(LDLIBS)
 
 # A script's text: sets $$flags to the source's own flags or the default. They stand behind the
 # source on the command line, because libraries must.

@@ -20,7 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define WORD_MAX   64
+#define WORD_MAX    64
 #define INPUT_BYTES (64U << 10)
 
 static const char help[] =
@@ -31,10 +31,12 @@ static const char help[] =
 	"there, innermost first. Without ADDR, or for an ADDR of -, addresses are read from\n"
 	"standard input and answered as they come.\n"
 	"\n"
-	"  -e, --exe FILE  a program, library or debug file; addresses are as linked (nm, readelf)\n"
-	"  -p, --pid PID   a process; addresses are its own, or the kernel's\n"
-	"      --json      a JSON object per address and line\n"
-	"  -i, --inlines   is always on\n"
+	"  -e, --exe FILE     a program, library or debug file; addresses are as linked (nm, "
+	"readelf)\n"
+	"  -p, --pid PID      a process; addresses are its own, or the kernel's\n"
+	"      --json         a JSON object per address and line\n"
+	"      --no-demangle  names as the linker has them\n"
+	"  -i, --inlines      is always on\n"
 	"\n"
 	"examples:\n"
 	"  vmaprof sym -e /usr/bin/python3 0x5a1b20\n"
@@ -43,7 +45,7 @@ static const char help[] =
 struct sym_args {
 	const char *file;
 	pid_t pid;
-	bool json;
+	bool json, raw;
 };
 
 struct addrs {
@@ -245,9 +247,13 @@ static int answer_input(struct vp_sym *s, const struct sym_args *args, struct ad
 static int parse_options(int argc, char **argv, struct sym_args *a)
 {
 	static const struct option options[] = {
-		{"exe", required_argument, NULL, 'e'}, {"pid", required_argument, NULL, 'p'},
-		{"inlines", no_argument, NULL, 'i'},   {"json", no_argument, NULL, 'j'},
-		{"help", no_argument, NULL, 'h'},      {NULL, 0, NULL, 0},
+		{"exe", required_argument, NULL, 'e'},
+		{"pid", required_argument, NULL, 'p'},
+		{"inlines", no_argument, NULL, 'i'},
+		{"json", no_argument, NULL, 'j'},
+		{"help", no_argument, NULL, 'h'},
+		{"no-demangle", no_argument, NULL, 'r'},
+		{NULL, 0, NULL, 0},
 	};
 	uint64_t pid;
 	int c;
@@ -264,6 +270,9 @@ static int parse_options(int argc, char **argv, struct sym_args *a)
 			a->pid = (pid_t)pid;
 			break;
 		case 'i':
+			break;
+		case 'r':
+			a->raw = true;
 			break;
 		case 'j':
 			a->json = true;
@@ -309,10 +318,10 @@ static int open_target(const struct sym_args *args, struct vp_sym **s, struct vp
 	int err;
 
 	if (args->file)
-		return vp_sym_open_file(s, args->file, e);
+		return vp_sym_open_file(s, args->file, !args->raw, e);
 	vp_loader_capture_messages(false);
 	err = vp_privileges_check(e);
-	return err ? err : vp_sym_open_process(s, args->pid, e);
+	return err ? err : vp_sym_open_process(s, args->pid, !args->raw, e);
 }
 
 int cmd_sym(int argc, char **argv)

@@ -40,6 +40,7 @@ struct vp_sym {
 	struct vp_strings strings;
 	struct vp_finder *finder; /* NULL: a file's addresses */
 	pid_t tgid;
+	bool demangle;
 	struct vp_sym_module **module; /* pointers: a module is its own callback's context */
 	struct mapping *mapping;
 	struct vp_index by_start; /* of mapping */
@@ -251,6 +252,8 @@ static int add_module(struct vp_sym *s, struct vp_sym_module **out)
 	struct vp_sym_module *m = calloc(1, sizeof(*m));
 
 	*out = m;
+	if (m)
+		m->demangle = s->demangle;
 	if (!m || vp_array_room((void **)&s->module, &s->module_cap, s->module_cnt, 1, sizeof(m))) {
 		free(m);
 		return -ENOMEM;
@@ -443,12 +446,15 @@ int vp_sym_ask(struct vp_sym *s, const uint64_t *addrs, size_t cnt,
 
 /* ---- life ---- */
 
-static int open_sym(struct vp_sym **out, struct vp_err *e)
+static int open_sym(struct vp_sym **out, bool demangle, struct vp_err *e)
 {
+	const struct vp_symbolizer_opts opts = {.demangle = demangle};
 	struct vp_sym *s = calloc(1, sizeof(*s));
 
 	*out = s;
-	if (!s || vp_symbolizer_new(&s->symbolizer, NULL) ||
+	if (s)
+		s->demangle = demangle;
+	if (!s || vp_symbolizer_new(&s->symbolizer, &opts) ||
 	    debug_finder_new(&s->debug_finder, NULL)) {
 		vp_sym_close(s);
 		return vp_err_set(e, -ENOMEM, "out of memory");
@@ -472,11 +478,11 @@ static int check_file(struct vp_sym *s, const char *path, struct vp_err *e)
 	return -ENOENT;
 }
 
-int vp_sym_open_file(struct vp_sym **out, const char *path, struct vp_err *e)
+int vp_sym_open_file(struct vp_sym **out, const char *path, bool demangle, struct vp_err *e)
 {
 	struct vp_sym_module *m;
 	struct vp_sym *s;
-	int err = open_sym(&s, e);
+	int err = open_sym(&s, demangle, e);
 
 	if (err)
 		return err;
@@ -495,14 +501,14 @@ int vp_sym_open_file(struct vp_sym **out, const char *path, struct vp_err *e)
 	return 0;
 }
 
-int vp_sym_open_process(struct vp_sym **out, pid_t pid, struct vp_err *e)
+int vp_sym_open_process(struct vp_sym **out, pid_t pid, bool demangle, struct vp_err *e)
 {
 	struct vp_procinfo info;
 	struct vp_sym *s;
 	int err = vp_procinfo_check(pid, &info, e);
 
 	if (!err)
-		err = open_sym(&s, e);
+		err = open_sym(&s, demangle, e);
 	if (err)
 		return err;
 	s->tgid = info.tgid;

@@ -27,16 +27,19 @@ struct vp_sym_frame {
 
 struct vp_sym_answer {
 	uint64_t addr;
-	const char *module;   /* path or "[name]"; NULL: none */
-	const char *build_id; /* hexadecimal; NULL: none */
+	const char *module;		   /* path or "[name]"; NULL: none */
+	const char *build_id;		   /* hexadecimal; NULL: none */
 	const struct vp_sym_frame *frames; /* innermost first; good until the next question */
 	size_t frame_cnt;
 	const char *reason; /* why there is none; NULL if there is one */
 };
 
-/* Link-time addresses of a file, or run-time ones of a process. 0 or negative errno with e filled. */
-int vp_sym_open_file(struct vp_sym **out, const char *path, struct vp_err *e);
-int vp_sym_open_process(struct vp_sym **out, pid_t pid, struct vp_err *e);
+/*
+ * Link-time addresses of a file, or run-time ones of a process; names as a person or as a linker
+ * reads them. 0 or negative errno with e filled.
+ */
+int vp_sym_open_file(struct vp_sym **out, const char *path, bool demangle, struct vp_err *e);
+int vp_sym_open_process(struct vp_sym **out, pid_t pid, bool demangle, struct vp_err *e);
 void vp_sym_close(struct vp_sym *s); /* NULL is fine */
 
 /*

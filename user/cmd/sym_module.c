@@ -42,7 +42,7 @@ static void open_shared(struct vp_sym_module *m, int fd, const struct debug_orig
 
 static void open_dwarf(struct vp_sym_module *m)
 {
-	const struct dwarf_opts opts = {.demangle = true, .open_dwo = open_dwo, .ctx = m};
+	const struct dwarf_opts opts = {.demangle = m->demangle, .open_dwo = open_dwo, .ctx = m};
 	struct debug_origin at = m->origin;
 	struct debug_found found;
 	int fd = m->fd;
@@ -84,10 +84,8 @@ static void open_fd(struct vp_sym_module *m, int fd)
 
 static int init(struct vp_sym_module *m, struct debug_finder *finder, const char *name)
 {
-	uint32_t file_id = m->file_id;
-
-	*m = (struct vp_sym_module){.file_id = file_id, .fd = -1, .debug_fd = -1, .alt_fd = -1,
-				    .package_fd = -1, .finder = finder};
+	m->fd = m->debug_fd = m->alt_fd = m->package_fd = -1;
+	m->finder = finder;
 	m->name = strdup(name);
 	return m->name ? 0 : -ENOMEM;
 }

@@ -12,8 +12,9 @@ struct vp_sym_module {
 	struct vp_sym_module_key {
 		uint64_t ino;
 		uint32_t dev_major, dev_minor;
-	} key; /* of a mapping */
-	uint32_t file_id; /* in the symbolizer */
+	} key;		  /* of a mapping */
+	uint32_t file_id; /* in the symbolizer; this and the next set before it is opened */
+	bool demangle;
 	int fd, debug_fd, alt_fd, package_fd; /* -1: none */
 	struct elf_file *elf;	  /* NULL: not open; its symbols' reason is the symbolizer's */
 	struct dwarf_info *dwarf; /* NULL: none */

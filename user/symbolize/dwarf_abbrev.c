@@ -274,11 +274,11 @@ static void skip_form(struct dwarf_cursor *c, struct dwarf_params params, uint16
 void dwarf_skip_die(struct dwarf_cursor *c, const struct dwarf_abbrevs *t,
 		    const struct dwarf_abbrev *a)
 {
-	const struct dwarf_skip_op *op = t->op + a->first_op;
-
 	for (uint16_t i = 0; i < a->op_cnt && !c->bad; i++) {
-		dwarf_skip(c, op[i].bytes);
-		skip_kind(c, t->params, op[i].kind);
+		struct dwarf_skip_op op = t->op[a->first_op + i];
+
+		dwarf_skip(c, op.bytes);
+		skip_kind(c, t->params, op.kind);
 	}
 	dwarf_skip(c, a->tail_bytes);
 }

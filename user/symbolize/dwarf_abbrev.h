@@ -10,14 +10,14 @@
 
 /* What the size of some forms depends on. */
 struct dwarf_params {
-	uint8_t version;  /* 2 … 5 */
+	uint8_t version;   /* 2 … 5 */
 	uint8_t addr_size; /* 4 or 8 */
 	uint8_t off_size;  /* 4 or 8 */
 };
 
 struct dwarf_attr {
-	uint16_t name; /* DW_AT_* */
-	uint16_t form; /* DW_FORM_* */
+	uint16_t name;	  /* DW_AT_* */
+	uint16_t form;	  /* DW_FORM_* */
 	int32_t implicit; /* the value of DW_FORM_implicit_const */
 };
 
@@ -31,7 +31,7 @@ struct dwarf_abbrev {
 	uint32_t code;
 	uint32_t first_attr, first_op;
 	uint16_t attr_cnt, op_cnt;
-	uint16_t tag; /* DW_TAG_* */
+	uint16_t tag;	    /* DW_TAG_* */
 	uint8_t tail_bytes; /* behind the last op */
 	bool has_children, has_sibling;
 };

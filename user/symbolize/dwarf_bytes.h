@@ -32,7 +32,7 @@ struct dwarf_cursor {
 	uint64_t base; /* the window's offset in the section */
 	uint64_t limit;
 	const struct dwarf_section *s;
-	uint8_t *window; /* owned */
+	uint8_t *window;   /* owned */
 	size_t next_bytes; /* how much to read: grows while reading goes straight on */
 	bool bad;
 };

@@ -72,12 +72,12 @@ static void die_value(struct die *d, uint16_t name, struct dwarf_value v)
 static void read_die(struct dwarf_cursor *c, const struct dwarf_abbrevs *t,
 		     const struct dwarf_abbrev *a, struct die *d)
 {
-	const struct dwarf_attr *attr = t->attr + a->first_attr;
-
 	*d = (struct die){0};
-	for (uint16_t i = 0; i < a->attr_cnt && !c->bad; i++)
-		die_value(d, attr[i].name,
-			  dwarf_read_form(c, t->params, attr[i].form, attr[i].implicit));
+	for (uint16_t i = 0; i < a->attr_cnt && !c->bad; i++) {
+		const struct dwarf_attr *attr = &t->attr[a->first_attr + i];
+
+		die_value(d, attr->name, dwarf_read_form(c, t->params, attr->form, attr->implicit));
+	}
 }
 
 static int add_range(void *ctx, uint64_t lo, uint64_t hi)
@@ -94,8 +94,8 @@ static int add_range(void *ctx, uint64_t lo, uint64_t hi)
 /* Damaged ranges are those before the damage: the walk goes on. */
 static int add_ranges(struct walk *w, const struct die *d)
 {
-	int err = dwarf_unit_each_range(w->u, d->low, d->high, d->ranges, &w->range_left,
-					add_range, w);
+	int err = dwarf_unit_each_range(w->u, d->low, d->high, d->ranges, &w->range_left, add_range,
+					w);
 
 	return err == -ENOMEM ? err : 0;
 }

@@ -45,9 +45,9 @@ struct dwarf_functions {
 };
 
 /*
- * u->abbrevs and u->root have been read. Quickly (leaves the inside of functions and classes out where
- * a DIE says how long it is: only nested functions are there) or as a whole. 0; -ENOEXEC: damaged, what was
- * found before is there; -ENOMEM.
+ * u->abbrevs and u->root have been read. Quickly (leaves the inside of functions and classes out
+ * where a DIE says how long it is: only nested functions are there) or as a whole. 0; -ENOEXEC:
+ * damaged, what was found before is there; -ENOMEM.
  */
 int dwarf_functions_read(struct dwarf_unit *u, bool whole, struct dwarf_functions *out);
 void dwarf_functions_free(struct dwarf_functions *f);
@@ -61,8 +61,8 @@ int dwarf_function_read_inlines(struct dwarf_unit *u, struct dwarf_functions *al
 				struct dwarf_function *f, uint64_t *bytes);
 
 /*
- * Follows DW_AT_abstract_origin and DW_AT_specification from a DIE to its linkage name, or else to its
- * name. Caller frees; NULL: none, or no memory. abbrevs_of reads a unit's abbreviations.
+ * Follows DW_AT_abstract_origin and DW_AT_specification from a DIE to its linkage name, or else to
+ * its name. Caller frees; NULL: none, or no memory. abbrevs_of reads a unit's abbreviations.
  */
 char *dwarf_function_name(struct dwarf_unit *u, struct dwarf_ref at,
 			  int (*abbrevs_of)(void *ctx, struct dwarf_unit *u), void *ctx);

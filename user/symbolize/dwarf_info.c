@@ -20,7 +20,7 @@
 #define UNIT_RANGE_MAX_CNT	  (1U << 22)
 #define ABBREV_BUCKETS		  256
 /* What an open file costs besides memory: that bounds how many there are. */
-#define OPEN_FILE_BYTES (64U << 10)
+#define OPEN_FILE_BYTES		  (64U << 10)
 
 /* A table of abbreviations that units use. */
 struct abbrev_entry {
@@ -434,8 +434,8 @@ static int add_frames(struct dwarf_info *d, struct dwarf_loaded *l, uint64_t add
 	f->file = file_name(d, l, file);
 	f->line = line;
 	if (function) {
-		f->function = function_name(
-			d, l, (struct dwarf_ref){DWARF_REF_INFO, function->offset});
+		f->function =
+			function_name(d, l, (struct dwarf_ref){DWARF_REF_INFO, function->offset});
 		f->offset = rel - r->lo;
 	}
 	return 0;
@@ -688,8 +688,7 @@ static struct dwarf_opts defaults(const struct dwarf_opts *opts)
 	struct dwarf_opts o = opts ? *opts : (struct dwarf_opts){0};
 
 	o.max_bytes = o.max_bytes ? o.max_bytes : DEFAULT_MAX_BYTES;
-	o.max_inflate_bytes =
-		o.max_inflate_bytes ? o.max_inflate_bytes : DEFAULT_MAX_INFLATE_BYTES;
+	o.max_inflate_bytes = o.max_inflate_bytes ? o.max_inflate_bytes : DEFAULT_MAX_INFLATE_BYTES;
 	return o;
 }
 
@@ -723,8 +722,7 @@ int dwarf_info_set_alt(struct dwarf_info *d, int fd)
 
 int dwarf_info_set_package(struct dwarf_info *d, int fd)
 {
-	return d->package ? -EEXIST
-			  : dwarf_object_open(&d->package, fd, d->opts.max_inflate_bytes);
+	return d->package ? -EEXIST : dwarf_object_open(&d->package, fd, d->opts.max_inflate_bytes);
 }
 
 void dwarf_info_close(struct dwarf_info *d)

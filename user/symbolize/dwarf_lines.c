@@ -307,8 +307,8 @@ static int open_sequence(struct reading *g, const struct row *r, uint64_t at)
 	if (vp_array_room((void **)&l->sequence, &l->sequence_cap, l->sequence_cnt, 1,
 			  sizeof(*l->sequence)))
 		return -ENOMEM;
-	l->sequence[l->sequence_cnt] = (struct sequence){
-		.lo = (uint32_t)(r->addr - g->exec_lo), .first = (uint32_t)l->mark_cnt};
+	l->sequence[l->sequence_cnt] = (struct sequence){.lo = (uint32_t)(r->addr - g->exec_lo),
+							 .first = (uint32_t)l->mark_cnt};
 	g->open = true;
 	g->last_addr = r->addr;
 	return add_mark(g, r, at);
@@ -317,11 +317,12 @@ static int open_sequence(struct reading *g, const struct row *r, uint64_t at)
 static void close_sequence(struct reading *g, uint64_t end)
 {
 	struct dwarf_lines *l = g->l;
-	struct sequence *s = &l->sequence[l->sequence_cnt];
+	struct sequence *s;
 
 	if (!g->open)
 		return;
 	g->open = false;
+	s = &l->sequence[l->sequence_cnt];
 	if (end <= g->exec_lo + s->lo || end > g->exec_hi || end - g->exec_lo > UINT32_MAX) {
 		l->mark_cnt = s->first;
 		return;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A unit's line table. Its program is run once, and only every 64th row is kept, with the place in the
- * program behind it: an answer runs the program from there. That takes 0.3 bytes a row
- * instead of the 48 of libdw. DWARF 5, 6.2.
+ * A unit's line table. Its program is run once, and only every 64th row is kept, with the place in
+ * the program behind it: an answer runs the program from there. That takes 0.3 bytes a row instead
+ * of the 48 of libdw. DWARF 5, 6.2.
  */
 #ifndef VP_DWARF_LINES_H
 #define VP_DWARF_LINES_H

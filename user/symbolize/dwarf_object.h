@@ -34,10 +34,11 @@ struct dwarf_root {
 
 struct dwarf_unit {
 	struct dwarf_object *obj;
-	const struct dwarf_unit *skeleton; /* whose addresses and lines a split unit uses, or NULL */
-	struct dwarf_loaded *loaded;	   /* dwarf_info.c's; NULL: nothing is */
-	struct dwarf_abbrevs *abbrevs;	   /* NULL: not read */
-	uint64_t offset, die_offset, end;  /* in .debug_info */
+	const struct dwarf_unit
+		*skeleton;		  /* whose addresses and lines a split unit uses, or NULL */
+	struct dwarf_loaded *loaded;	  /* dwarf_info.c's; NULL: nothing is */
+	struct dwarf_abbrevs *abbrevs;	  /* NULL: not read */
+	uint64_t offset, die_offset, end; /* in .debug_info */
 	uint64_t abbrev_offset;
 	uint64_t id; /* of split units and their skeletons */
 	struct dwarf_root root;
@@ -73,7 +74,7 @@ size_t dwarf_object_bytes(const struct dwarf_object *o);
 /* The cursor of a section, from `at` to its end. */
 struct dwarf_cursor *dwarf_object_at(struct dwarf_object *o, enum dwarf_sect sect, uint64_t at);
 
-/* Of a .dwo or .dwp: a copy of the split unit with that id. Its skeleton is to be set by the caller. */
+/* Of a .dwo or .dwp: a copy of the split unit with that id. The caller sets its skeleton. */
 bool dwarf_object_split_unit(struct dwarf_object *o, uint64_t id, struct dwarf_unit *out);
 
 /* The unit whose DIEs are around an offset in .debug_info; NULL. */

@@ -145,8 +145,7 @@ const struct addr_range *range_map_find(const struct range_map *m, uint32_t addr
 
 size_t range_map_bytes(const struct range_map *m)
 {
-	return m->cap * sizeof(*m->range) +
-	       m->flat_cnt * (sizeof(*m->start) + sizeof(*m->which));
+	return m->cap * sizeof(*m->range) + m->flat_cnt * (sizeof(*m->start) + sizeof(*m->which));
 }
 
 void range_map_free(struct range_map *m)
