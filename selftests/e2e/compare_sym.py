@@ -99,6 +99,8 @@ def elfutils(file, addrs):
 
 
 def differ(got, want, names, lines_only):
+    if not want and len(got) == 1 and got[0][0] in names:
+        return None  # a name of the symbol table's, which the oracle did not look into
     if len(got) != len(want):
         return "depth"
     if [f[1:] for f in got] != [f[1:] for f in want]:

@@ -49,8 +49,9 @@ for ((i = 0; i < 3; i++)); do
 	[[ $line == "0x"*" at $TMPDIR/one.c:"* ]] || fail "answer $i: $line"
 	read -r -t 20 _ <&"${SYM[0]}" || fail "no second line of answer $i"
 done
-exec {SYM[1]}>&-
-wait "$SYM_PID"
+sym_in=${SYM[1]} sym_pid=$SYM_PID
+exec {sym_in}>&-
+wait "$sym_pid"
 
 # Errors: one line and the exit code.
 printf 'zebra\n' | "$VMAPROF" sym -e one >"$OUT" 2>"$ERR"
@@ -202,7 +203,8 @@ build_all() {
 	local name=$1 cc=$2 cxx=g++
 	shift 2
 	[ "$cc" = gcc ] || cxx=clang++
-	"$cc" "$@" -c c.c -o c.o && "$cxx" "$@" a.cc b.cc c.o -o "$name" || fail "cannot build $name"
+	"$cc" "$@" -c c.c -o c.o || fail "cannot build c.o of $name"
+	"$cxx" "$@" a.cc b.cc c.o -o "$name" || fail "cannot build $name"
 }
 for cc in gcc clang; do
 	for level in 0 1 2 3; do
@@ -217,7 +219,8 @@ for cc in gcc clang; do
 		compare 1000 "$cc.split$version" --allow 20
 	done
 done
-llvm-dwp -e clang.split5 -o clang.split5.dwp && rm -f ./*.dwo || fail "no package"
+llvm-dwp -e clang.split5 -o clang.split5.dwp || fail "no package"
+rm -f ./*.dwo
 compare 1000 clang.split5
 build_all gcc.lto gcc -g -O2 -flto
 build_all gcc.sections gcc -g -O2 -ffunction-sections -Wl,--gc-sections
@@ -227,11 +230,15 @@ build_all clang.tables clang -gline-tables-only -O2
 for program in gcc.lto gcc.sections gcc.zlib gcc.nopie clang.tables; do
 	compare 1000 "$program"
 done
-# without names of the program itself: from the debug file alone
-objcopy --only-keep-debug gcc.O2 gcc.debug && strip gcc.O2 -o gcc.stripped || fail "objcopy"
-compare 1000 gcc.debug
-compare 1000 gcc.O2 --oracle eu
-compare 1000 gcc.dwarf4 --oracle eu
+# what the program lacks is in its debug file
+objcopy --only-keep-debug gcc.O2 gcc.debug || fail "objcopy"
+strip gcc.O2 -o gcc.stripped || fail "strip"
+objcopy --add-gnu-debuglink=gcc.debug gcc.stripped || fail "objcopy"
+compare 1000 gcc.stripped --symbols gcc.O2
+# Where eu-addr2line 0.188 differs, llvm-symbolizer and addr2line are with us: it leaves out the
+# caller of a call inlined in pieces, or takes another's line, and gives _start the unit before it.
+compare 1000 gcc.O2 --oracle eu --allow 30
+compare 1000 gcc.dwarf4 --oracle eu --allow 30
 
 # This program itself.
 compare 10000 "$VMAPROF"
