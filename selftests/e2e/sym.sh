@@ -49,6 +49,7 @@ for ((i = 0; i < 3; i++)); do
 	[[ $line == "0x"*" at $TMPDIR/one.c:"* ]] || fail "answer $i: $line"
 	read -r -t 20 _ <&"${SYM[0]}" || fail "no second line of answer $i"
 done
+# shellcheck disable=SC2153  # the shell's
 sym_in=${SYM[1]} sym_pid=$SYM_PID
 exec {sym_in}>&-
 wait "$sym_pid"
@@ -239,6 +240,17 @@ compare 1000 gcc.stripped --symbols gcc.O2
 # caller of a call inlined in pieces, or takes another's line, and gives _start the unit before it.
 compare 1000 gcc.O2 --oracle eu --allow 30
 compare 1000 gcc.dwarf4 --oracle eu --allow 30
+
+# What dwz put into a file for two programs is found there: no answer changes.
+if command -v dwz >/dev/null; then
+	cp gcc.O2 dwz.a && cp gcc.O3 dwz.b && dwz -m dwz.common dwz.a dwz.b || fail "dwz"
+	objdump -d --no-show-raw-insn dwz.a | sed -n 's/^ *\([0-9a-f]*\):\t.*/\1/p' >dwz.in
+	for program in gcc.O2 dwz.a; do
+		"$VMAPROF" sym --json -e $program <dwz.in | jq -c .frames >$program.frames
+	done
+	[ -s dwz.a.frames ] || fail "no answers"
+	cmp gcc.O2.frames dwz.a.frames || fail "dwz"
+fi
 
 # This program itself.
 compare 10000 "$VMAPROF"

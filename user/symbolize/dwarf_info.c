@@ -674,7 +674,7 @@ static int open_info(struct dwarf_info **out, struct dwarf_object *obj,
 	}
 	d->obj = obj;
 	d->opts = *opts;
-	err = collect_units(d);
+	err = obj->sect[DWARF_INFO].size ? collect_units(d) : -ENOENT;
 	if (err) {
 		dwarf_info_close(d);
 		return err;

@@ -120,7 +120,9 @@ static int read_sections(struct dwarf_object *o, uint64_t max)
 		if (is_dwo == o->is_split || sect == DWARF_CU_INDEX)
 			err = add_section(o, sect, &shdr, is_gnu, &max);
 	}
-	if (!err && (!o->sect[DWARF_INFO].size || !o->sect[DWARF_ABBREV].size))
+	/* A supplementary file may have strings alone. */
+	if (!err && !o->sect[DWARF_STR].size &&
+	    (!o->sect[DWARF_INFO].size || !o->sect[DWARF_ABBREV].size))
 		return -ENOENT;
 	return err;
 }

@@ -62,7 +62,7 @@ struct dwarf_object {
 
 /*
  * fd is borrowed and must stay open; compressed sections may unpack to max_inflate bytes
- * together. 0; -ENOENT: no .debug_info; -ENOEXEC, -EFBIG, -ENOMEM. Headers of units are read with
+ * together. 0; -ENOENT: neither .debug_info nor .debug_str; -ENOEXEC, -EFBIG, -ENOMEM. Headers of units are read with
  * it, except in a .dwp.
  */
 int dwarf_object_open(struct dwarf_object **out, int fd, uint64_t max_inflate);
