@@ -24,6 +24,7 @@ static const char help[] =
 	"stacks\n"
 	"  maps       print the mappings of processes, as the kernel's iterator tells them\n"
 	"  find       resolve addresses of a process to files and offsets, in the kernel\n"
+	"  sym        name addresses of a process or a file: functions, lines, inlined calls\n"
 	"  doctor     say what works on this kernel, what does not, and how to get it\n"
 	"  show-rows  print how to unwind from each address of an ELF file\n"
 	"\n"
@@ -40,8 +41,8 @@ static const struct {
 	const char *name;
 	int (*run)(int argc, char **argv);
 } commands[] = {
-	{"record", cmd_record}, {"maps", cmd_maps},	      {"find", cmd_find},
-	{"doctor", cmd_doctor}, {"show-rows", cmd_show_rows},
+	{"record", cmd_record}, {"maps", cmd_maps},	{"find", cmd_find},
+	{"sym", cmd_sym},	{"doctor", cmd_doctor}, {"show-rows", cmd_show_rows},
 };
 
 static int is_any(const char *arg, const char *a, const char *b, const char *c)

@@ -6,6 +6,7 @@
 int cmd_record(int argc, char **argv);
 int cmd_maps(int argc, char **argv);
 int cmd_find(int argc, char **argv);
+int cmd_sym(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 int cmd_show_rows(int argc, char **argv);
 

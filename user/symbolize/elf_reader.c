@@ -316,3 +316,19 @@ int elf_segments_offset(const struct elf_segment *s, size_t cnt, uint64_t vaddr,
 	}
 	return -ENOENT;
 }
+
+int elf_segments_vaddr(const struct elf_segment *s, size_t cnt, uint64_t offset, uint64_t *vaddr)
+{
+	int err = -ENOENT;
+
+	for (size_t i = 0; i < cnt; i++) {
+		if (!elf_segments_cover(&s[i], 1, offset))
+			continue;
+		*vaddr = offset - s[i].offset + s[i].vaddr;
+		err = 0;
+		/* Pages of two segments may be one in the file: its own comes before its page's. */
+		if (offset >= s[i].offset && offset - s[i].offset < s[i].filesz)
+			break;
+	}
+	return err;
+}

@@ -83,4 +83,7 @@ int elf_segments_cover(const struct elf_segment *s, size_t cnt, uint64_t offset)
 /* Link-time address to file offset. 0 or -ENOENT: in no executable segment's file part. */
 int elf_segments_offset(const struct elf_segment *s, size_t cnt, uint64_t vaddr, uint64_t *offset);
 
+/* And back. Also of the rest of a segment's first and last page, as elf_segments_cover. */
+int elf_segments_vaddr(const struct elf_segment *s, size_t cnt, uint64_t offset, uint64_t *vaddr);
+
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "cfi_reader.h"
-#include "cfi_inflate.h"
 #include "cfi_program.h"
+
+#include "../symbolize/elf_inflate.h"
 
 #include <dwarf.h>
 #include <errno.h>
@@ -178,21 +179,24 @@ int cfi_read_eh_frame(const struct elf_file *f, struct cfi_section *s)
 	return read_range(f, p.offset, p.size, &s->bytes);
 }
 
-static int unpack(struct cfi_section *s, int gnu_style)
+static int unpack(struct cfi_section *s, enum elf_inflate_header header)
 {
 	uint8_t *packed = s->bytes;
-	int ret;
+	int err;
 
 	s->bytes = NULL;
-	ret = cfi_inflate(packed, s->size, gnu_style, VP_ROWS_MAX_CFI_BYTES, &s->bytes, &s->size);
+	err = elf_inflate(packed, s->size, header, VP_ROWS_MAX_CFI_BYTES, &s->bytes, &s->size);
 	free(packed);
-	return ret;
+	if (err == -EFBIG)
+		return VP_ROWS_TOO_LARGE;
+	return err == -ENOEXEC ? VP_ROWS_BAD_CFI : err;
 }
 
 int cfi_read_debug_frame(const struct elf_file *f, struct cfi_section *s)
 {
-	int gnu_style = 0, ret;
+	enum elf_inflate_header header = f->is_64bit ? ELF_INFLATE_64 : ELF_INFLATE_32;
 	GElf_Shdr shdr;
+	int ret;
 
 	*s = (struct cfi_section){0};
 	/* Go's keeps frame pointers, and what it says of the runtime's own stacks leads astray. */
@@ -201,14 +205,14 @@ int cfi_read_debug_frame(const struct elf_file *f, struct cfi_section *s)
 	if (!find_by_name(f, ".debug_frame", &shdr)) {
 		if (!find_by_name(f, ".zdebug_frame", &shdr))
 			return 0;
-		gnu_style = 1;
+		header = ELF_INFLATE_GNU;
 	}
 	if (shdr.sh_size > VP_ROWS_MAX_CFI_BYTES)
 		return VP_ROWS_TOO_LARGE;
 	s->size = shdr.sh_size;
 	ret = read_range(f, shdr.sh_offset, shdr.sh_size, &s->bytes);
-	if (!ret && (gnu_style || (shdr.sh_flags & SHF_COMPRESSED)))
-		ret = unpack(s, gnu_style);
+	if (!ret && (header == ELF_INFLATE_GNU || (shdr.sh_flags & SHF_COMPRESSED)))
+		ret = unpack(s, header);
 	return ret;
 }
 

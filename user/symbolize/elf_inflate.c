@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-#include "cfi_inflate.h"
-#include "rows.h"
+#include "elf_inflate.h"
 
 #include <elf.h>
 #include <endian.h>
@@ -46,7 +45,7 @@ static bool parse_gnu(const uint8_t *in, size_t size, struct packed *p)
 	return true;
 }
 
-static bool parse_elf(const uint8_t *in, size_t size, struct packed *p)
+static bool parse_elf64(const uint8_t *in, size_t size, struct packed *p)
 {
 	Elf64_Chdr header;
 
@@ -58,6 +57,32 @@ static bool parse_elf(const uint8_t *in, size_t size, struct packed *p)
 	p->bytes = in + sizeof(header);
 	p->bytes_cnt = size - sizeof(header);
 	return true;
+}
+
+static bool parse_elf32(const uint8_t *in, size_t size, struct packed *p)
+{
+	Elf32_Chdr header;
+
+	if (size < sizeof(header))
+		return false;
+	memcpy(&header, in, sizeof(header));
+	p->size = header.ch_size;
+	p->type = header.ch_type;
+	p->bytes = in + sizeof(header);
+	p->bytes_cnt = size - sizeof(header);
+	return true;
+}
+
+static bool parse(enum elf_inflate_header header, const uint8_t *in, size_t size, struct packed *p)
+{
+	switch (header) {
+	case ELF_INFLATE_GNU:
+		return parse_gnu(in, size, p);
+	case ELF_INFLATE_64:
+		return parse_elf64(in, size, p);
+	default:
+		return parse_elf32(in, size, p);
+	}
 }
 
 /* The number of bytes that came out; 0: damaged. */
@@ -72,26 +97,26 @@ static size_t unpack(const struct packed *p, uint8_t *out)
 	return uncompress(out, &cnt, p->bytes, p->bytes_cnt) == Z_OK ? cnt : 0;
 }
 
-int cfi_inflate(const uint8_t *in, size_t in_size, int gnu_style, size_t max, uint8_t **out,
-		size_t *out_size)
+int elf_inflate(const uint8_t *in, size_t in_size, enum elf_inflate_header header, size_t max,
+		uint8_t **out, size_t *out_size)
 {
 	struct packed p;
 
-	if (!(gnu_style ? parse_gnu(in, in_size, &p) : parse_elf(in, in_size, &p)))
-		return VP_ROWS_BAD_CFI;
+	if (!parse(header, in, in_size, &p))
+		return -ENOEXEC;
 	if (p.type != ELFCOMPRESS_ZLIB && p.type != ELFCOMPRESS_ZSTD)
-		return VP_ROWS_BAD_CFI;
+		return -ENOEXEC;
 	if (p.size > max)
-		return VP_ROWS_TOO_LARGE;
+		return -EFBIG;
 	if (!p.size || p.size / MAX_RATIO > p.bytes_cnt)
-		return VP_ROWS_BAD_CFI;
+		return -ENOEXEC;
 	*out = malloc(p.size);
 	if (!*out)
 		return -ENOMEM;
 	if (unpack(&p, *out) != p.size) {
 		free(*out);
 		*out = NULL;
-		return VP_ROWS_BAD_CFI;
+		return -ENOEXEC;
 	}
 	*out_size = p.size;
 	return 0;

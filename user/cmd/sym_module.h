@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* A file with code, open with all that helps to name its addresses. */
+#ifndef VP_SYM_MODULE_H
+#define VP_SYM_MODULE_H
+
+#include "../symbolize/debug_file.h"
+#include "../symbolize/dwarf_info.h"
+#include "../symbolize/symbolizer.h"
+
+struct vp_sym_module {
+	char *name;
+	struct vp_sym_module_key {
+		uint64_t ino;
+		uint32_t dev_major, dev_minor;
+	} key;		  /* of a mapping */
+	uint32_t file_id; /* in the symbolizer; this and the next set before it is opened */
+	bool demangle;
+	int fd, debug_fd, alt_fd, package_fd; /* -1: none */
+	struct elf_file *elf;	  /* NULL: not open; its symbols' reason is the symbolizer's */
+	struct dwarf_info *dwarf; /* NULL: none */
+	char build_id[2 * 64 + 1];
+	struct debug_finder *finder; /* borrowed */
+	struct debug_origin origin;
+};
+
+/*
+ * Opens it by a path, or through a mapping. 0, also if that fails: then there is little to know.
+ * -ENOMEM. In any case to be closed.
+ */
+int vp_sym_module_open_path(struct vp_sym_module *m, struct vp_symbolizer *s,
+			    struct debug_finder *finder, const char *path);
+int vp_sym_module_open_mapped(struct vp_sym_module *m, struct vp_symbolizer *s,
+			      struct debug_finder *finder, const struct vp_mapped_file *f);
+void vp_sym_module_close(struct vp_sym_module *m);
+
+#endif
