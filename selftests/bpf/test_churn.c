@@ -173,6 +173,18 @@ static bool agrees(const struct record_log *l, const struct vp_frame *f, uint32_
 	return false;
 }
 
+/*
+ * Nothing, says the log. But what runs is mapped: the loader maps a library, and runs code of it, before
+ * the churner knows where.
+ */
+static bool is_none(const struct churn_maybe *maybe)
+{
+	for (uint32_t i = 0; i < maybe->cnt; i++)
+		if (maybe->is[i].state != CHURN_NONE)
+			return false;
+	return true;
+}
+
 static size_t say_maybe(const struct churn_maybe *maybe, char *text, size_t size)
 {
 	size_t n = 0;
@@ -248,6 +260,8 @@ static void check_stack(const struct record_log *l, const struct stack *s)
 
 		churn_oracle_look(&t.log, s->mm, log_frame_at(f), &s->when, &maybe);
 		if (!maybe.cnt || maybe.cnt == CHURN_MAYBE_MAX)
+			continue;
+		if (i == 0 && f->verdict == VP_VERDICT_FILE && is_none(&maybe))
 			continue;
 		t.frames++;
 		places += last_page != f->pc / CHURN_PAGE;

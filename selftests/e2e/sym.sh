@@ -243,7 +243,9 @@ compare 1000 gcc.dwarf4 --oracle eu --allow 30
 
 # What dwz put into a file for two programs is found there: no answer changes.
 if command -v dwz >/dev/null; then
-	cp gcc.O2 dwz.a && cp gcc.O3 dwz.b && dwz -m dwz.common dwz.a dwz.b || fail "dwz"
+	cp gcc.O2 dwz.a || fail "cp"
+	cp gcc.O3 dwz.b || fail "cp"
+	dwz -m dwz.common dwz.a dwz.b || fail "dwz"
 	objdump -d --no-show-raw-insn dwz.a | sed -n 's/^ *\([0-9a-f]*\):\t.*/\1/p' >dwz.in
 	for program in gcc.O2 dwz.a; do
 		"$VMAPROF" sym --json -e $program <dwz.in | jq -c .frames >$program.frames

@@ -230,8 +230,12 @@ static int answer_input(struct vp_sym *s, const struct sym_args *args, struct ad
 			struct vp_err *e)
 {
 	struct input *in = calloc(1, sizeof(*in));
-	int err = in ? 0 : vp_err_set(e, -ENOMEM, "out of memory");
+	int err = 0;
 
+	if (!in) {
+		vp_err_set(e, -ENOMEM, "out of memory");
+		return -ENOMEM;
+	}
 	while (!err && !in->at_end) {
 		err = read_some(in, a, e);
 		if (!err)

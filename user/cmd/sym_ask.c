@@ -457,7 +457,8 @@ static int open_sym(struct vp_sym **out, bool demangle, struct vp_err *e)
 	if (!s || vp_symbolizer_new(&s->symbolizer, &opts) ||
 	    debug_finder_new(&s->debug_finder, NULL)) {
 		vp_sym_close(s);
-		return vp_err_set(e, -ENOMEM, "out of memory");
+		vp_err_set(e, -ENOMEM, "out of memory");
+		return -ENOMEM;
 	}
 	return 0;
 }

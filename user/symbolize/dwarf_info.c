@@ -729,8 +729,10 @@ void dwarf_info_close(struct dwarf_info *d)
 {
 	if (!d)
 		return;
-	while (d->oldest)
-		unload(d, d->oldest);
+	for (struct dwarf_loaded *l = d->oldest, *next; l; l = next) {
+		next = l->newer;
+		unload(d, l);
+	}
 	range_map_free(&d->units);
 	free(d->frame);
 	dwarf_object_close(d->obj);
