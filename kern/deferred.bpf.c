@@ -15,8 +15,8 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 const volatile __u32 vp_stack_bufs = 1;
 
 /*
- * A thread's stack that is to be taken. Cookie and seq are written by the interrupt, when nothing is
- * pending; missing and last by the program that takes the stack. `work` belongs to the kernel.
+ * A thread's stack that is to be taken. Cookie and seq are written by the interrupt, when nothing
+ * is pending; missing and last by the program that takes the stack. `work` belongs to the kernel.
  */
 struct vp_deferral {
 	struct bpf_task_work work;
@@ -199,8 +199,8 @@ static long vp_attempt(__u32 i, void *data)
 /*
  * In the task, on its way to user mode: sleepable. Mappings found are dated by the first sample
  * that waits, which they must not be later than; unless the process has changed its mappings since,
- * because the task was preempted: then what the table has of that moment is the sample's. A task that died has no memory any more, and
- * sends nothing.
+ * because the task was preempted: then what the table has of that moment is the sample's. A task
+ * that died has no memory any more, and sends nothing.
  */
 static int vp_take_user_stack(struct bpf_map *map, void *key, void *value)
 {

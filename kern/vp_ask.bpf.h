@@ -16,11 +16,11 @@
  */
 struct vp_ask_buf {
 	__u32 taken;
-	__u32 seq;	    /* vp_mapping_seq() when it was true */
-	__u32 known;	    /* its record was sent before */
-	__u32 write_locked; /* seq is to be what it will be when the lock is released */
-	__u32 seq_given;    /* seq was read before the VMA was looked for, without a lock */
-	__u64 at;	    /* what is asked for */
+	__u32 seq;	 /* vp_mapping_seq() when it was true */
+	__u32 known;	 /* its record was sent before */
+	__u32 seq_given; /* seq is the asker's: what holds of the VMA no lock says now */
+	__u32 reserved;
+	__u64 at; /* what is asked for */
 	__u64 ts_ns;
 	__u64 then; /* VP_ASK_THEN(vp_mapping_seq() at ts_ns), or 0: that is now */
 	/* Addresses of the VMA and its task: here the verifier forgets that they are pointers. */
@@ -63,16 +63,12 @@ __noinline int vp_describe_range(void)
 	v = &ask->vma;
 	vp_read_vma(v, (void *)ask->vma_addr);
 	if (!ask->seq_given)
-		ask->seq = ask->write_locked ? vp_mapping_seq_after(v->mm, ask->ts_ns)
-					     : vp_mapping_seq(v->mm, ask->ts_ns);
+		ask->seq = vp_mapping_seq(v->mm, ask->ts_ns);
 	vp_fill_hdr(&rec->hdr, VP_REC_MMAP2, 0);
 	/* What is there now may not have been there then. */
 	if (!ask->then || ask->then == VP_ASK_THEN(ask->seq))
 		rec->hdr.ts_ns = ask->ts_ns;
-	rec->generation = 0;
-	rec->reserved = 0;
-	vp_fill_perf_mmap2(&rec->perf, v);
-	vp_fill_identity(rec, v);
+	vp_fill_range(rec, v);
 	vp_xmap_from_rec(&ask->xmap, rec);
 	return 0;
 }
@@ -155,8 +151,8 @@ static __always_inline bool vp_is_still(const struct vp_vma *v, __u64 vma_addr, 
 }
 
 /*
- * The same question answered by reading the tree. A mapping that is found is that or was it a moment
- * ago; that there is none is believed only if nobody was changing anything.
+ * The same question answered by reading the tree. A mapping that is found is that or was it a
+ * moment ago; that there is none is believed only if nobody was changing anything.
  */
 static __always_inline long vp_ask_tree(struct vp_ask_buf *ask, struct task_struct *task)
 {
@@ -257,9 +253,9 @@ static __always_inline __u32 vp_ask_locked(struct vp_ask_buf *ask, bool by_tree)
  * The verdict on pc in the current task, and in *found what it lies in, if that is executable;
  * VP_VERDICT_BUSY says nothing about the address. The record of a mapping that is reported is dated
  * ts_ns: the sample's, which must not precede it; unless the process has changed its mappings since
- * `then`. By bpf_find_vma, which with IRQs off can answer once
- * an interrupt, and where that cannot answer (or by_tree says that it was asked) by the tree of the
- * mm. A global function: verified once, not once for each state of the unwinder's loop that calls it.
+ * `then`. By bpf_find_vma, which with IRQs off can answer once an interrupt, and where that cannot
+ * answer (or by_tree says that it was asked) by the tree of the mm. A global function: verified
+ * once, not once for each state of the unwinder's loop that calls it.
  */
 __noinline int vp_ask(__u64 pc, __u64 ts_ns, struct vp_xmap *found, __u32 by_tree, __u64 then)
 {

@@ -278,8 +278,8 @@ static __always_inline bool vp_look_for_sigreturn(struct vp_stack_buf *b, struct
 }
 
 /*
- * The rule for the frame that was pushed last; NULL: for what is neither in a file nor known. It is kept in the
- * cache unless it may be another one soon: the file's rows are on their way.
+ * The rule for the frame that was pushed last; NULL: for what is neither in a file nor known. It is
+ * kept in the cache unless it may be another one soon: the file's rows are on their way.
  */
 static __always_inline struct vp_rule *vp_rule_of(struct vp_unwind *u, struct vp_frame *f)
 {

@@ -191,8 +191,11 @@ static __always_inline void vp_fill_owner(struct vp_rec_mmap2 *rec, struct task_
 }
 
 /* What a table needs to know of a mapping. */
-static __always_inline void vp_fill_identity(struct vp_rec_mmap2 *rec, const struct vp_vma *v)
+static __always_inline void vp_fill_range(struct vp_rec_mmap2 *rec, const struct vp_vma *v)
 {
+	vp_fill_perf_mmap2(&rec->perf, v);
+	rec->generation = 0;
+	rec->reserved = 0;
 	rec->verdict = vp_vma_verdict(v);
 	if (!v->file || rec->verdict == VP_VERDICT_ANON_EXEC) {
 		__builtin_memset(&rec->file, 0, sizeof(rec->file));
@@ -211,10 +214,7 @@ static __always_inline void vp_fill_identity(struct vp_rec_mmap2 *rec, const str
 /* All but owner, comm and name; ORs flags into hdr.flags. */
 static __always_inline void vp_fill_mapping(struct vp_rec_mmap2 *rec, const struct vp_vma *v)
 {
-	vp_fill_perf_mmap2(&rec->perf, v);
-	rec->generation = 0;
-	rec->reserved = 0;
-	vp_fill_identity(rec, v);
+	vp_fill_range(rec, v);
 	if (v->file)
 		vp_fill_user_file(rec, v->file);
 }

@@ -285,25 +285,43 @@ struct vp_far_answer {
 	__u32 reserved;
 };
 
-/* 1 and the entry, or 0: none, or it is being written. */
-__noinline int vp_far_find(__u64 owner, __u64 page, struct vp_far_answer *out)
+/*
+ * The entry of that key, or NULL: none, or it is being written. What is read of it counts if
+ * vp_far_is_unchanged says so afterwards.
+ */
+static __always_inline struct vp_far *vp_far_at(__u64 owner, __u64 page, __u32 *version)
 {
 	struct vp_far_set *set = vp_far_set_of(owner, page);
 
-	if (!set || !out)
-		return 0;
+	if (!set)
+		return NULL;
 	for (int i = 0; i < VP_FAR_WAYS; i++) {
 		struct vp_far *f = &set->way[i];
-		__u32 version = *(volatile __u32 *)&f->version;
 
-		if (f->owner != owner || f->page != page || version & 1)
-			continue;
-		out->xmap = f->xmap;
-		out->seq = f->seq;
-		barrier();
-		return *(volatile __u32 *)&f->version == version;
+		*version = *(volatile __u32 *)&f->version;
+		if (f->owner == owner && f->page == page && !(*version & 1))
+			return f;
 	}
-	return 0;
+	return NULL;
+}
+
+static __always_inline bool vp_far_is_unchanged(const struct vp_far *f, __u32 version)
+{
+	barrier();
+	return *(volatile __u32 *)&f->version == version;
+}
+
+/* 1 and the entry, or 0: none, or it is being written. */
+__noinline int vp_far_find(__u64 owner, __u64 page, struct vp_far_answer *out)
+{
+	__u32 version = 0;
+	const struct vp_far *f = vp_far_at(owner, page, &version);
+
+	if (!f || !out)
+		return 0;
+	out->xmap = f->xmap;
+	out->seq = f->seq;
+	return vp_far_is_unchanged(f, version);
 }
 
 /* The way that (owner, page) has or gets. */
@@ -356,25 +374,10 @@ static __always_inline __u64 vp_far_known_key(const struct vp_proc *proc, const 
 /* Is this mapping known by that key, word for word? Compared in place: the stack is short. */
 __noinline int vp_far_is_known(__u64 owner, __u64 page, const struct vp_xmap *x)
 {
-	struct vp_far_set *set;
-	bool equal = false;
+	__u32 version = 0;
+	const struct vp_far *f = vp_far_at(owner, page, &version);
 
-	if (!x)
-		return 0;
-	set = vp_far_set_of(owner, page);
-	if (!set)
-		return 0;
-	for (int i = 0; i < VP_FAR_WAYS; i++) {
-		struct vp_far *f = &set->way[i];
-		__u32 version = *(volatile __u32 *)&f->version;
-
-		if (f->owner != owner || f->page != page || version & 1)
-			continue;
-		equal = vp_xmap_equal(&f->xmap, x);
-		barrier();
-		return equal && *(volatile __u32 *)&f->version == version;
-	}
-	return 0;
+	return f && x && vp_xmap_equal(&f->xmap, x) && vp_far_is_unchanged(f, version);
 }
 
 /* ---- entering -------------------------------------------------------------------------------- */

@@ -117,6 +117,13 @@ bool recorder_can_defer(void)
 	return vp_btf_mentions("bpf_task_work_schedule_resume");
 }
 
+void recorder_defer(struct recorder *r)
+{
+	if (!recorder_can_defer())
+		cr_skip_test("this kernel cannot run BPF in a task's context");
+	r->mode = VP_UNWIND_DEFERRED;
+}
+
 void recorder_open(struct recorder *r, uint32_t filter, uint64_t ring_bytes)
 {
 	const struct vp_session_opts o = {

@@ -48,6 +48,8 @@ struct recorder {
 
 /* Whether this kernel can take stacks in tasks. */
 bool recorder_can_defer(void);
+/* Deferred mode; where the kernel cannot, the test is skipped. */
+void recorder_defer(struct recorder *r);
 
 void recorder_open(struct recorder *r, uint32_t filter, uint64_t ring_bytes);
 /* Adds a target (a tgid or tid by the filter). */

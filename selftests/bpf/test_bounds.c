@@ -60,9 +60,7 @@ static void set_inline(void)
 
 static void set_deferred(void)
 {
-	if (!recorder_can_defer())
-		cr_skip_test("this kernel cannot run BPF in a task's context");
-	r.mode = VP_UNWIND_DEFERRED;
+	recorder_defer(&r);
 }
 
 static void tear_down(void)

@@ -539,15 +539,13 @@ Test(churn, each_frame_is_what_was_mapped_inline_by_rows)
 
 Test(churn, each_frame_is_what_was_mapped_deferred)
 {
-	if (!recorder_can_defer())
-		cr_skip_test("this kernel cannot run BPF in a task's context");
+	recorder_defer(&r);
 	each_frame_is_what_was_mapped(VP_UNWIND_DEFERRED, VP_CALL_GRAPH_FP);
 }
 
 Test(churn, each_frame_is_what_was_mapped_deferred_by_rows)
 {
-	if (!recorder_can_defer())
-		cr_skip_test("this kernel cannot run BPF in a task's context");
+	recorder_defer(&r);
 	each_frame_is_what_was_mapped(VP_UNWIND_DEFERRED, VP_CALL_GRAPH_AUTO);
 }
 
@@ -558,7 +556,6 @@ Test(churn, a_ring_that_is_full_makes_no_frame_wrong_inline)
 
 Test(churn, a_ring_that_is_full_makes_no_frame_wrong_deferred)
 {
-	if (!recorder_can_defer())
-		cr_skip_test("this kernel cannot run BPF in a task's context");
+	recorder_defer(&r);
 	a_ring_that_is_full_makes_no_frame_wrong(VP_UNWIND_DEFERRED);
 }

@@ -29,9 +29,7 @@ TestSuite(unwind, .fini = tear_down, .timeout = 60);
 
 static void set_deferred(void)
 {
-	if (!recorder_can_defer())
-		cr_skip_test("this kernel cannot run BPF in a task's context");
-	r.mode = VP_UNWIND_DEFERRED;
+	recorder_defer(&r);
 }
 
 TestSuite(unwind_deferred, .init = set_deferred, .fini = tear_down, .timeout = 60);

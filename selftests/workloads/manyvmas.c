@@ -9,20 +9,6 @@
 
 #define PAGE 4096L
 
-static long count_maps(void)
-{
-	FILE *f = fopen("/proc/self/maps", "r");
-	long lines = 0;
-	int c;
-
-	if (!f)
-		wl_die("open /proc/self/maps");
-	while ((c = getc(f)) != EOF)
-		lines += c == '\n';
-	fclose(f);
-	return lines;
-}
-
 /* Splits one mapping of `pages` pages into that many: neighbours differ in protection. */
 static void split(char *base, long pages, int prot)
 {
@@ -65,14 +51,14 @@ int main(int argc, char **argv)
 	wl_die_with_parent();
 	/* stdio's buffer and the heap exist before they are counted */
 	setvbuf(stdout, NULL, _IOLBF, 8192);
-	count_maps();
-	more = target - count_maps();
+	wl_count_maps();
+	more = target - wl_count_maps();
 	if (more > 0) {
 		if (!strcmp(kind, "file"))
 			map_file(more, PROT_READ | PROT_EXEC);
 		else
 			map_anon(more, strcmp(kind, "exec") ? PROT_READ : PROT_READ | PROT_EXEC);
 	}
-	wl_ready("vmas=%ld", count_maps());
+	wl_ready("vmas=%ld", wl_count_maps());
 	wl_pause();
 }

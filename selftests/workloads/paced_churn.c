@@ -14,20 +14,6 @@
 
 static char *slots;
 
-static long count_maps(void)
-{
-	FILE *f = fopen("/proc/self/maps", "r");
-	long lines = 0;
-	int c;
-
-	if (!f)
-		wl_die("open /proc/self/maps");
-	while ((c = getc(f)) != EOF)
-		lines += c == '\n';
-	fclose(f);
-	return lines;
-}
-
 /* Mappings of a page each: neighbours differ in protection. */
 static void map_pages(unsigned long pages)
 {
@@ -145,13 +131,13 @@ int main(int argc, char **argv)
 	prctl(PR_SET_TIMERSLACK, 1);
 	/* stdio's buffer and the heap exist before they are counted */
 	setvbuf(stdout, NULL, _IOLBF, 8192);
-	count_maps();
-	more = vmas - count_maps();
+	wl_count_maps();
+	more = vmas - wl_count_maps();
 	if (more > 0)
 		map_pages((unsigned long)more);
 	reserve_slots();
 	turns = turns_of_150_us();
-	wl_ready("vmas=%ld", count_maps());
+	wl_ready("vmas=%ld", wl_count_maps());
 	next = now_ns();
 	for (unsigned long i = 0;; i++) {
 		churn_once(i, turns);

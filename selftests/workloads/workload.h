@@ -48,6 +48,21 @@ __attribute__((unused, noreturn, format(printf, 1, 2))) static void wl_die(const
 	_exit(99);
 }
 
+/* Mappings of this process as /proc shows them, [vsyscall] among them. */
+__attribute__((unused)) static long wl_count_maps(void)
+{
+	FILE *f = fopen("/proc/self/maps", "r");
+	long lines = 0;
+	int c;
+
+	if (!f)
+		wl_die("open /proc/self/maps");
+	while ((c = getc(f)) != EOF)
+		lines += c == '\n';
+	fclose(f);
+	return lines;
+}
+
 /* A test that dies leaves nothing behind. */
 __attribute__((unused)) static void wl_die_with_parent(void)
 {

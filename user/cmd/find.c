@@ -191,16 +191,14 @@ static int parse_options(int argc, char **argv, struct finding *f)
 		{"help", no_argument, NULL, 'h'},
 		{NULL, 0, NULL, 0},
 	};
-	uint64_t pid;
 	int c;
 
 	opterr = 0;
 	while ((c = getopt_long(argc, argv, "p:h", options, NULL)) != -1) {
 		switch (c) {
 		case 'p':
-			if (vp_parse_u64(optarg, 10, &pid) || pid == 0 || pid > INT32_MAX)
+			if (vp_parse_pid(optarg, &f->pid))
 				return vp_usage_error("find", "'%s' is no PID", optarg);
-			f->pid = (pid_t)pid;
 			break;
 		case 'j':
 			f->json = true;

@@ -259,7 +259,6 @@ static int parse_options(int argc, char **argv, struct sym_args *a)
 		{"no-demangle", no_argument, NULL, 'r'},
 		{NULL, 0, NULL, 0},
 	};
-	uint64_t pid;
 	int c;
 
 	opterr = 0;
@@ -269,9 +268,8 @@ static int parse_options(int argc, char **argv, struct sym_args *a)
 			a->file = optarg;
 			break;
 		case 'p':
-			if (vp_parse_u64(optarg, 10, &pid) || pid == 0 || pid > INT32_MAX)
+			if (vp_parse_pid(optarg, &a->pid))
 				return vp_usage_error("sym", "'%s' is no PID", optarg);
-			a->pid = (pid_t)pid;
 			break;
 		case 'i':
 			break;

@@ -2,8 +2,7 @@
 #include "live.h"
 
 #include "../util/array.h"
-#include "live_fentry.skel.h"
-#include "live_kprobe.skel.h"
+#include "live.skel.h"
 #include "pidns.h"
 
 #include <bpf/bpf.h>
@@ -19,8 +18,7 @@ struct vp_live {
 	struct vp_live_opts opts;
 	enum vp_track_rung rung; /* whose object is open */
 	bool attached;
-	struct live_fentry *fentry;
-	struct live_kprobe *kprobe;
+	struct live *hook; /* fentry and kprobe */
 	struct vp_sideband *sideband;
 	struct vp_sideband_targets targets;
 };
@@ -108,32 +106,20 @@ static int refuse(enum vp_track_rung rung, int err, struct vp_err *e)
 
 /* ---- their objects -------------------------------------------------------------------------- */
 
-static int open_fentry(struct vp_live *l, struct vp_load_unit *unit, struct vp_err *e)
+static int open_hook(struct vp_live *l, struct vp_load_unit *unit, struct vp_err *e)
 {
 	struct bpf_object_open_opts opts = vp_core_btf_opts(&l->maps->core_btf);
 
-	l->fentry = live_fentry__open_opts(&opts);
-	if (!l->fentry)
-		return vp_err_set(e, -errno, "BPF object live_fentry: %s", strerror(errno));
-	l->fentry->rodata->vp_filter = l->opts.filter;
-	l->fentry->rodata->vp_pidns_inum = vp_pidns_inum();
-	bpf_program__set_autoload(l->fentry->progs.vp_live_fentry, true);
-	*unit = (struct vp_load_unit){.name = "live_fentry", .skeleton = l->fentry->skeleton};
-	return vp_shared_maps_reuse(l->maps, l->fentry->obj, e);
-}
-
-static int open_kprobe(struct vp_live *l, struct vp_load_unit *unit, struct vp_err *e)
-{
-	struct bpf_object_open_opts opts = vp_core_btf_opts(&l->maps->core_btf);
-
-	l->kprobe = live_kprobe__open_opts(&opts);
-	if (!l->kprobe)
-		return vp_err_set(e, -errno, "BPF object live_kprobe: %s", strerror(errno));
-	l->kprobe->rodata->vp_filter = l->opts.filter;
-	l->kprobe->rodata->vp_pidns_inum = vp_pidns_inum();
-	bpf_program__set_autoload(l->kprobe->progs.vp_live_kprobe, true);
-	*unit = (struct vp_load_unit){.name = "live_kprobe", .skeleton = l->kprobe->skeleton};
-	return vp_shared_maps_reuse(l->maps, l->kprobe->obj, e);
+	l->hook = live__open_opts(&opts);
+	if (!l->hook)
+		return vp_err_set(e, -errno, "BPF object live: %s", strerror(errno));
+	l->hook->rodata->vp_filter = l->opts.filter;
+	l->hook->rodata->vp_pidns_inum = vp_pidns_inum();
+	bpf_program__set_autoload(l->rung == VP_TRACK_FENTRY ? l->hook->progs.vp_live_fentry
+							     : l->hook->progs.vp_live_kprobe,
+				  true);
+	*unit = (struct vp_load_unit){.name = "live", .skeleton = l->hook->skeleton};
+	return vp_shared_maps_reuse(l->maps, l->hook->obj, e);
 }
 
 static int open_sideband(struct vp_live *l, struct vp_load_unit *unit, struct vp_err *e)
@@ -151,12 +137,10 @@ static int open_rung(struct vp_live *l, struct vp_load_unit *unit, struct vp_err
 {
 	int err = 0;
 
-	if (l->rung == VP_TRACK_FENTRY)
-		err = open_fentry(l, unit, e);
-	else if (l->rung == VP_TRACK_KPROBE)
-		err = open_kprobe(l, unit, e);
-	else if (l->rung == VP_TRACK_SIDEBAND)
+	if (l->rung == VP_TRACK_SIDEBAND)
 		err = open_sideband(l, unit, e);
+	else if (l->rung != VP_TRACK_OFF)
+		err = open_hook(l, unit, e);
 	unit->optional = true;
 	unit->core_btf = &l->maps->core_btf;
 	return err;
@@ -164,11 +148,9 @@ static int open_rung(struct vp_live *l, struct vp_load_unit *unit, struct vp_err
 
 static void close_rung(struct vp_live *l)
 {
-	live_fentry__destroy(l->fentry);
-	live_kprobe__destroy(l->kprobe);
+	live__destroy(l->hook);
 	vp_sideband_close(l->sideband);
-	l->fentry = NULL;
-	l->kprobe = NULL;
+	l->hook = NULL;
 	l->sideband = NULL;
 	l->attached = false;
 }
@@ -177,14 +159,7 @@ static int attach_rung(struct vp_live *l, struct vp_ring *ring)
 {
 	struct vp_err e = {""};
 
-	switch (l->rung) {
-	case VP_TRACK_FENTRY:
-		return live_fentry__attach(l->fentry);
-	case VP_TRACK_KPROBE:
-		return live_kprobe__attach(l->kprobe);
-	default:
-		return vp_sideband_attach(l->sideband, ring, &e);
-	}
+	return l->hook ? live__attach(l->hook) : vp_sideband_attach(l->sideband, ring, &e);
 }
 
 /* ---- as a whole ----------------------------------------------------------------------------- */
@@ -255,10 +230,8 @@ void vp_live_detach(struct vp_live *l)
 {
 	if (!l || !l->attached)
 		return;
-	if (l->fentry)
-		live_fentry__detach(l->fentry);
-	if (l->kprobe)
-		live_kprobe__detach(l->kprobe);
+	if (l->hook)
+		live__detach(l->hook);
 	if (l->sideband)
 		vp_sideband_detach(l->sideband);
 }

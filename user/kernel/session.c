@@ -145,14 +145,16 @@ static int open_live(struct vp_session *s, const struct vp_session_opts *o,
 	return vp_live_open(&s->live, &live, &s->maps, unit, e);
 }
 
-/* The last may be missing: see vp_live_open. */
-enum { UNIT_SAMPLER, UNIT_WALK, UNIT_TRACK, UNIT_MM_WALK, UNIT_LIVE, UNIT_CNT };
+/* Behind these come the walk of the tree and live tracking, if they are wanted. */
+enum { UNIT_SAMPLER, UNIT_WALK, UNIT_TRACK, UNIT_CNT };
+
+#define UNITS_MAX (UNIT_CNT + 2)
 
 static int load_objects(struct vp_session *s, const struct vp_session_opts *o, bool deferred,
 			bool verbose, struct vp_err *e)
 {
-	struct vp_load_unit units[UNIT_CNT] = {0};
-	size_t cnt;
+	struct vp_load_unit units[UNITS_MAX] = {0}, *mm_walk = NULL, *live = NULL;
+	size_t cnt = UNIT_CNT;
 	int err;
 
 	err = vp_shared_maps_create(&s->maps, ring_size(o), o->procs_max ? o->procs_max : PROCS_MAX,
@@ -163,21 +165,24 @@ static int load_objects(struct vp_session *s, const struct vp_session_opts *o, b
 		err = vp_walker_open(&s->walker, &s->maps, o->all_maps, true, &units[UNIT_WALK], e);
 	if (!err)
 		err = open_track(s, o, &units[UNIT_TRACK], e);
+	if (!err && !o->no_mm_walk) {
+		mm_walk = &units[cnt++];
+		err = vp_mm_walk_open(&s->mm_walk, &s->maps.core_btf, mm_walk, e);
+	}
 	if (!err)
-		err = vp_mm_walk_open(&s->mm_walk, &s->maps.core_btf, &units[UNIT_MM_WALK], e);
-	if (!err)
-		err = open_live(s, o, &units[UNIT_LIVE], e);
+		err = open_live(s, o, &units[cnt], e);
 	if (err)
 		return err;
-	cnt = units[UNIT_LIVE].skeleton ? UNIT_CNT : UNIT_LIVE;
+	if (units[cnt].skeleton)
+		live = &units[cnt++];
 	err = vp_load(units, cnt, o->sequential_load, e);
 	if (err && verbose)
 		vp_load_report(stderr, units, cnt);
 	s->track_loaded = !err && !units[UNIT_TRACK].err;
-	if (!err && !units[UNIT_MM_WALK].err && !o->no_mm_walk)
+	if (!err && mm_walk && !mm_walk->err)
 		allow_mm_walk(s);
-	s->live_load_err = units[UNIT_LIVE].err;
-	vp_load_units_free(units, UNIT_CNT);
+	s->live_load_err = live ? live->err : 0;
+	vp_load_units_free(units, cnt);
 	return err;
 }
 

@@ -176,7 +176,7 @@ static int decode_exec(struct vp_decoder *d, const struct vp_rec_exec *r, size_t
 
 void vp_mmap2_set_name(struct vp_mmap2 *m, const char *name)
 {
-	snprintf(m->name, sizeof(m->name) - 7, "%s", name);
+	snprintf(m->name, VP_PATH_MAX + 1, "%s", name);
 	set_name_size(m);
 }
 

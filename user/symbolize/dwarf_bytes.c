@@ -101,39 +101,40 @@ uint64_t dwarf_uint(struct dwarf_cursor *c, unsigned int bytes)
 	}
 }
 
-uint64_t dwarf_uleb_long(struct dwarf_cursor *c)
+/* The bits of a LEB128 number: as many as *bits says, of which those beyond 64 are dropped. */
+static uint64_t leb128(struct dwarf_cursor *c, unsigned int *bits)
 {
 	uint64_t v = 0;
-	unsigned int shift = 0;
 	uint8_t b;
 
+	*bits = 0;
 	do {
-		if (!dwarf_has(c, 1))
+		if (!dwarf_has(c, 1)) {
+			*bits = 64;
 			return 0;
+		}
 		b = *c->p++;
-		if (shift < 64)
-			v |= (uint64_t)(b & 0x7f) << shift;
-		shift += 7;
+		if (*bits < 64)
+			v |= (uint64_t)(b & 0x7f) << *bits;
+		*bits += 7;
 	} while (b & 0x80);
 	return v;
 }
 
+uint64_t dwarf_uleb_long(struct dwarf_cursor *c)
+{
+	unsigned int bits;
+
+	return leb128(c, &bits);
+}
+
 int64_t dwarf_sleb(struct dwarf_cursor *c)
 {
-	uint64_t v = 0;
-	unsigned int shift = 0;
-	uint8_t b;
+	unsigned int bits;
+	uint64_t v = leb128(c, &bits);
 
-	do {
-		if (!dwarf_has(c, 1))
-			return 0;
-		b = *c->p++;
-		if (shift < 64)
-			v |= (uint64_t)(b & 0x7f) << shift;
-		shift += 7;
-	} while (b & 0x80);
-	if (shift < 64 && (b & 0x40))
-		v |= ~0ULL << shift;
+	if (bits < 64 && (v >> (bits - 1) & 1))
+		v |= ~0ULL << bits;
 	return (int64_t)v;
 }
 

@@ -78,16 +78,21 @@ static int refuse(int path_fd, int err)
 	return err;
 }
 
+/* reopen() what an open with O_PATH gave, -1 and errno among it, if it is a regular file. */
+static int reopen_regular(int path_fd, struct stat *st)
+{
+	if (path_fd < 0)
+		return -errno;
+	if (fstat(path_fd, st))
+		return refuse(path_fd, -errno);
+	return S_ISREG(st->st_mode) ? reopen(path_fd) : refuse(path_fd, -EINVAL);
+}
+
 int mapped_file_open_path(const char *path)
 {
 	struct stat st;
-	int fd = open(path, O_PATH | O_CLOEXEC);
 
-	if (fd < 0)
-		return -errno;
-	if (fstat(fd, &st))
-		return refuse(fd, -errno);
-	return S_ISREG(st.st_mode) ? reopen(fd) : refuse(fd, -EINVAL);
+	return reopen_regular(open(path, O_PATH | O_CLOEXEC), &st);
 }
 
 static int open_map_files(const struct vp_mapped_file *f)
@@ -128,25 +133,14 @@ static int open_below(int root_fd, const char *name, int flags)
 
 int mapped_file_open_below(int root_fd, const char *name, struct stat *st)
 {
-	int fd = open_below(root_fd, name, O_NOFOLLOW);
-
-	if (fd < 0)
-		return -errno;
-	if (fstat(fd, st))
-		return refuse(fd, -errno);
-	return S_ISREG(st->st_mode) ? reopen(fd) : refuse(fd, -EINVAL);
+	return reopen_regular(open_below(root_fd, name, O_NOFOLLOW), st);
 }
 
 int mapped_file_open_in(int root_fd, const char *path)
 {
 	struct stat st;
-	int fd = open_below(root_fd, path, 0);
 
-	if (fd < 0)
-		return -errno;
-	if (fstat(fd, &st))
-		return refuse(fd, -errno);
-	return S_ISREG(st.st_mode) ? reopen(fd) : refuse(fd, -EINVAL);
+	return reopen_regular(open_below(root_fd, path, 0), &st);
 }
 
 static int open_checked(const struct vp_mapped_file *f, int root_fd, const char *name)

@@ -21,6 +21,16 @@ int vp_parse_u64(const char *s, int base, uint64_t *out)
 	return errno || end == s || *end ? -EINVAL : 0;
 }
 
+int vp_parse_pid(const char *s, pid_t *out)
+{
+	uint64_t pid;
+
+	if (vp_parse_u64(s, 10, &pid) || pid == 0 || pid > INT32_MAX)
+		return -EINVAL;
+	*out = (pid_t)pid;
+	return 0;
+}
+
 static int pids_add(struct vp_pids *p, pid_t pid)
 {
 	pid_t *bigger;
@@ -44,12 +54,12 @@ int vp_pids_parse(struct vp_pids *p, const char *arg, struct vp_err *e)
 	int err = copy ? 0 : -ENOMEM;
 
 	while (!err && (item = strsep(&rest, ","))) {
-		uint64_t pid;
+		pid_t pid;
 
-		if (vp_parse_u64(item, 10, &pid) || pid == 0 || pid > INT32_MAX)
+		if (vp_parse_pid(item, &pid))
 			err = vp_err_set(e, -EINVAL, "'%s' is no PID", item);
 		else
-			err = pids_add(p, (pid_t)pid);
+			err = pids_add(p, pid);
 	}
 	free(copy);
 	return err;

@@ -24,6 +24,9 @@ void vp_pids_free(struct vp_pids *p);
 /* A whole unsigned number, decimal or 0x… 0 or -EINVAL. */
 int vp_parse_u64(const char *s, int base, uint64_t *out);
 
+/* A positive decimal number that a process may have. 0 or -EINVAL. */
+int vp_parse_pid(const char *s, pid_t *out);
+
 /* Exit codes of commands. */
 #define VP_EXIT_OK	0
 #define VP_EXIT_FAILURE 1

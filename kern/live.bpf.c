@@ -1,13 +1,12 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Live tracking: what the programs on perf_event_mmap() share. An object per way to attach,
- * because a kernel that refuses one of them refuses the whole object.
+ * Live tracking: new mappings as they are made, by a program on perf_event_mmap(). The loader takes
+ * one of them: a kernel may refuse the other.
  */
-#ifndef VP_LIVE_BPF_H
-#define VP_LIVE_BPF_H
-
 #include "vp_ask.bpf.h"
 #include "vp_target.bpf.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 /*
  * A mapping that one thread makes is there for all of its process: where threads are sampled,
@@ -46,7 +45,9 @@ static __noinline int vp_live_publish(struct task_struct *current, struct vm_are
 	}
 	ask->at = BPF_CORE_READ(vma, vm_start);
 	ask->ts_ns = bpf_ktime_get_ns();
-	ask->write_locked = 1;
+	/* The lock is held: true from when it is released. */
+	ask->seq = vp_mapping_seq_after(BPF_CORE_READ(vma, vm_mm), ask->ts_ns);
+	ask->seq_given = 1;
 	/* A fork's first mapping must not hide what it has from its parent. */
 	vp_proc_get_or_inherit(current, ask->ts_ns);
 	vp_describe(current, (__u64)vma);
@@ -73,4 +74,16 @@ static __always_inline int vp_live(struct vm_area_struct *vma)
 	return vp_live_publish(current, vma);
 }
 
-#endif
+/* Hook: see vp_live; by a trampoline. Returns 0 always. */
+SEC("?fentry/perf_event_mmap")
+int BPF_PROG(vp_live_fentry, struct vm_area_struct *vma)
+{
+	return vp_live(vma);
+}
+
+/* Hook: see vp_live; preemption may be off here. Returns 0 always. */
+SEC("?kprobe/perf_event_mmap")
+int BPF_KPROBE(vp_live_kprobe, struct vm_area_struct *vma)
+{
+	return vp_live(vma);
+}
