@@ -266,13 +266,19 @@ bool recorder_has_read_all(void *recorder)
 	return all;
 }
 
-/* Of what has been sampled, nothing is in the ring any more and nothing waits. */
+/*
+ * Of what has been sampled, nothing is in the ring any more and nothing waits, unless what it waits
+ * for has been lost.
+ */
 static bool is_settled(void *arg)
 {
 	const struct recorder *r = arg;
 	uint64_t seen = recorder_counter(r, VP_CNT_SAMPLES);
+	size_t there = record_log_samples((struct record_log *)&r->log);
 
-	return record_log_samples((struct record_log *)&r->log) >= seen;
+	if (recorder_counter(r, VP_CNT_LOST_USER_STACK))
+		there += vp_joiner_waiting(&r->joiner);
+	return there >= seen;
 }
 
 /* Whether descriptor fd is open and, as /proc shows it, `what`. */
@@ -300,8 +306,12 @@ void recorder_settle(struct recorder *r)
 		events++;
 	}
 	cr_assert(eq(sz, events, vp_session_events(r->s)->cnt));
-	cr_assert(wait_until(is_settled, r, WAIT_MS), "%zu samples of %" PRIu64,
-		  record_log_samples(&r->log), recorder_counter(r, VP_CNT_SAMPLES));
+	cr_assert(wait_until(is_settled, r, WAIT_MS),
+		  "%zu samples of %" PRIu64 ", %" PRIu64 " wait; %" PRIu64
+		  " user stacks lost, %" PRIu64 " not taken",
+		  record_log_samples(&r->log), recorder_counter(r, VP_CNT_SAMPLES),
+		  vp_joiner_waiting(&r->joiner), recorder_counter(r, VP_CNT_LOST_USER_STACK),
+		  recorder_counter(r, VP_CNT_DEFER_FAILED));
 }
 
 static bool is_one_missing(void *joiner)

@@ -62,7 +62,7 @@ __attribute__((noipa)) void spin_at_depth(void)
 	NOT_THE_END();
 }
 
-#define FUNCTION_MAX 128
+#define FUNCTION_MAX 128 /* what these files' functions are aligned to (Makefile) */
 
 bool is_in(uint64_t pc, void (*fn)(void))
 {

@@ -20,7 +20,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -370,7 +369,6 @@ static bool are_no_orphans(void *arg)
 
 static void be_brief(char *base, size_t n)
 {
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	run_chain(base, n * CHAIN);
 	_exit(0);
 }
@@ -387,7 +385,7 @@ static void have_many_children(void *arg)
 	target_tell((uint64_t)base);
 	target_await();
 	for (size_t n = 0; n < cnt && (n < 300 || now_ms() < end_ms); n++) {
-		pid_t pid = fork();
+		pid_t pid = target_fork();
 
 		target_check(pid >= 0);
 		if (!pid)
@@ -509,12 +507,11 @@ static void have_children_that_stay(void *arg)
 	target_tell((uint64_t)base);
 	target_await();
 	for (int i = 0; i < MORE_THAN_FIT; i++) {
-		pid_t pid = fork();
+		pid_t pid = target_fork();
 
 		target_check(pid >= 0);
 		if (pid)
 			continue;
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		for (size_t first = 0;; first += CHAIN)
 			run_chain(base, first);
 	}

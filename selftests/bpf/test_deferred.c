@@ -15,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -541,14 +540,12 @@ Test(deferred, a_sample_while_the_stack_is_taken_gets_that_stack)
 /* Short-lived processes with threads; some exec. */
 static void churn(int worker)
 {
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	for (int i = 0;; i++) {
-		pid_t pid = fork();
+		pid_t pid = target_fork();
 
 		if (pid == 0) {
 			pthread_t th;
 
-			prctl(PR_SET_PDEATHSIG, SIGKILL);
 			pthread_create(&th, NULL, spin_until_enough, NULL);
 			for (volatile int n = 0; n < 1000000; n++)
 				;
@@ -566,7 +563,7 @@ static void have_churning_workers(void *arg)
 	(void)arg;
 	target_await();
 	for (int i = 0; i < 4; i++) {
-		pid_t pid = fork();
+		pid_t pid = target_fork();
 
 		target_check(pid >= 0);
 		if (pid == 0)

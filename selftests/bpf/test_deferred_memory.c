@@ -249,7 +249,10 @@ static void start_hostile_thread(char **pages)
 	target_check(!pthread_create(&th, NULL, spin_without_page, *pages));
 }
 
-/* Starts as many threads as it is told to; told 0, it gives all of them their pages. */
+/*
+ * Starts as many threads as it is told to; told 0, it gives all of them their pages, and runs on: a
+ * thread that sleeps would keep a sample for itself.
+ */
 static void have_hostile_threads(void *arg)
 {
 	struct uffdio_api api = {.api = UFFD_API};
@@ -271,7 +274,7 @@ static void have_hostile_threads(void *arg)
 		target_check(!ioctl(uffd, UFFDIO_ZEROPAGE, &zero));
 	}
 	target_tell(0);
-	target_pause();
+	spin_leaf();
 }
 
 static bool can_userfault(void)

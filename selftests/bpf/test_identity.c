@@ -171,7 +171,7 @@ static void *map_code(int fd, size_t page)
 static void live_again_and_again(void *arg)
 {
 	int fd = code_file(LIVES, endless_code, sizeof(endless_code));
-	pid_t pid = 0;
+	pid_t pid = 0, self = getpid();
 
 	(void)arg;
 	target_tell(0);
@@ -182,7 +182,7 @@ static void live_again_and_again(void *arg)
 			target_tell(0);
 		target_check(pid >= 0);
 		if (!pid) {
-			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			target_die_with(self);
 			call_outermost((void (*)(void))map_code(fd, n));
 		}
 		target_tell((uint64_t)pid);
@@ -350,10 +350,17 @@ static void a_thread_whose_leader_is_gone_has_its_mappings(void)
 
 /* ---- memory that two processes share --------------------------------------------------------- */
 
+struct shared_code {
+	pid_t parent;
+	void *code;
+};
+
 static int spin_in_the_same_memory(void *arg)
 {
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	call_outermost((void (*)(void))arg);
+	const struct shared_code *c = arg;
+
+	target_die_with(c->parent);
+	call_outermost((void (*)(void))c->code);
 	return 0;
 }
 
@@ -362,17 +369,17 @@ static void share_memory_with_a_child(void *arg)
 	static char stack[65536] __attribute__((aligned(16)));
 	int fd = code_file(2, endless_code, sizeof(endless_code));
 	bool wait_for_it = *(const bool *)arg;
-	void *code;
+	struct shared_code c = {.parent = getpid()};
 	pid_t pid;
 
 	target_tell(0);
 	target_await();
-	code = map_code(fd, 1);
+	c.code = map_code(fd, 1);
 	/* as vfork does: the parent sleeps until the child execs or ends, and it does not */
 	pid = clone(spin_in_the_same_memory, stack + sizeof(stack),
-		    CLONE_VM | SIGCHLD | (wait_for_it ? CLONE_VFORK : 0), code);
+		    CLONE_VM | SIGCHLD | (wait_for_it ? CLONE_VFORK : 0), &c);
 	target_check(pid > 0);
-	call_outermost((void (*)(void))code);
+	call_outermost((void (*)(void))c.code);
 }
 
 static void expect_own_samples_of_a_child_in_the_same_memory(bool vfork)

@@ -44,10 +44,9 @@ static void map_in_thread_and_child(void *arg)
 	target_await();
 	target_check(!pthread_create(&th, NULL, map_in_a_thread, &fd));
 	pthread_join(th, NULL);
-	child = fork();
+	child = target_fork();
 	target_check(child >= 0);
 	if (child == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		target_tell((uint64_t)getpid());
 		target_tell(live_map_exec(fd, 1, 2 * PAGE, MAP_PRIVATE));
 	}

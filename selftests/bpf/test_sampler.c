@@ -17,7 +17,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -303,9 +302,8 @@ static void fork_when_told(void *arg)
 
 	target_tell(0);
 	target_await();
-	child = fork();
+	child = target_fork();
 	if (child == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		call_outermost(arg);
 		_exit(0);
 	}
@@ -496,14 +494,12 @@ static void *burn_in_a_thread(void *arg)
 
 static void work_in_children(int worker)
 {
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	for (int i = 0;; i++) {
-		pid_t pid = fork();
+		pid_t pid = target_fork();
 
 		if (pid == 0) {
 			pthread_t th;
 
-			prctl(PR_SET_PDEATHSIG, SIGKILL);
 			/* both CPUs meet the new process at once */
 			if (i % 4 < 2)
 				pthread_create(&th, NULL, burn_in_a_thread, NULL);
@@ -524,7 +520,7 @@ static void have_busy_workers(void *arg)
 	(void)arg;
 	target_await();
 	for (int i = 0; i < WORKERS; i++) {
-		pid_t pid = fork();
+		pid_t pid = target_fork();
 
 		target_check(pid >= 0);
 		if (pid == 0)

@@ -43,6 +43,22 @@ static void die(const char *what)
 	abort();
 }
 
+void target_die_with(pid_t parent)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(0);
+}
+
+pid_t target_fork(void)
+{
+	pid_t parent = getpid(), pid = fork();
+
+	if (pid == 0)
+		target_die_with(parent);
+	return pid;
+}
+
 void target_start(struct target *t, target_body body, void *arg)
 {
 	int fd[2];
@@ -50,11 +66,10 @@ void target_start(struct target *t, target_body body, void *arg)
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fd))
 		die("socketpair");
 	fflush(NULL);
-	t->pid = fork();
+	t->pid = target_fork();
 	if (t->pid < 0)
 		die("fork");
 	if (t->pid == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		close(fd[0]);
 		child_fd = fd[1];
 		body(arg);

@@ -36,6 +36,11 @@ void target_pause(void) __attribute__((noreturn));
 /* In the child: insists on ok. */
 void target_check(bool ok);
 
+/* In a process that parent has just made: ends with it, also if it has ended already. */
+void target_die_with(pid_t parent);
+/* fork(), and the child ends with its parent. */
+pid_t target_fork(void);
+
 /* Milliseconds of CLOCK_MONOTONIC. */
 uint64_t now_ms(void);
 

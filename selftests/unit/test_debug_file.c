@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Debug files in all the places where they may be, and what must not be taken for one. */
 #include "fixture_elf.h"
+#include "target.h"
 #include "symbolize/debug_file.h"
 #include "symbolized.h"
 
@@ -12,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
@@ -269,9 +269,8 @@ static pid_t in_root(const char *root)
 	char byte = 0;
 
 	cr_assert(zero(int, pipe(ready)));
-	pid_t pid = fork();
+	pid_t pid = target_fork();
 	if (!pid) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL); /* an assertion may fail before it is killed */
 		byte = !chroot(root) && !chdir("/");
 		if (write(ready[1], &byte, 1) == 1 && byte)
 			pause();
