@@ -96,39 +96,25 @@ static int add_symbol(struct vp_sym *s, uint32_t answer, const struct vp_symbol 
 	return add_frame(s, answer, &f);
 }
 
-/*
- * What the whole of a function is called, its symbol knows better: a clone's suffix (.cold,
- * .constprop.0), and which constructor it is. But not one that starts before the function.
- */
-static int outermost(struct vp_sym_frame *f, const struct vp_symbol *sym)
-{
-	if (!sym->name || (f->function && sym->offset > f->offset))
-		return 0;
-	f->function = sym->name;
-	f->offset = sym->offset;
-	return 0;
-}
-
 static int answer_by_dwarf(struct vp_sym *s, const struct vp_sym_module *m, const struct query *q,
 			   const struct vp_symbol *sym)
 {
 	const struct dwarf_frame *d;
-	size_t cnt = m->dwarf ? dwarf_info_find(m->dwarf, q->vaddr, &d) : 0;
+	size_t cnt = m->info ? debug_info_find(m->info, q->vaddr, &d) : 0;
 	int err = 0;
 
 	for (size_t i = 0; i < cnt && !err; i++) {
+		const struct dwarf_frame named = debug_info_named(&d[i], sym);
 		struct vp_sym_frame f = {
 			.source = "dwarf",
-			.offset = d[i].offset,
-			.line = d[i].line,
-			.inlined = d[i].inlined,
+			.offset = named.offset,
+			.line = named.line,
+			.inlined = named.inlined,
 		};
 
-		err = keep(s, d[i].function, &f.function);
+		err = keep(s, named.function, &f.function);
 		if (!err)
-			err = keep(s, d[i].file, &f.file);
-		if (!err && i == cnt - 1)
-			err = outermost(&f, sym);
+			err = keep(s, named.file, &f.file);
 		if (!err)
 			err = add_frame(s, q->answer, &f);
 	}
@@ -186,8 +172,8 @@ static int answer_module(struct vp_sym *s, const struct query *q, size_t cnt)
 		vaddr[i] = q[i].vaddr;
 		order[i] = (uint32_t)i;
 	}
-	if (!err && m->dwarf)
-		dwarf_info_sort(m->dwarf, vaddr, order, cnt);
+	if (!err && m->info)
+		debug_info_sort(m->info, vaddr, order, cnt);
 	for (size_t i = 0; i < cnt && !err; i++)
 		err = answer_query(s, &q[order[i]]);
 	free(vaddr);
@@ -470,7 +456,7 @@ static int check_file(struct vp_sym *s, const char *path, struct vp_err *e)
 
 	if (m->elf)
 		return 0;
-	if (m->fd >= 0)
+	if (m->is_found)
 		return vp_err_set(e, -ENOEXEC, "%s: not an ELF file (name a program or library)",
 				  path);
 	if (!vp_symbolizer_file_info(s->symbolizer, m->file_id, &info))
