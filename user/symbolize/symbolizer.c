@@ -9,18 +9,21 @@
 #include "debug_file.h"
 #include "demangle.h"
 #include "elf_symbols.h"
+#include "file_home.h"
 #include "kallsyms.h"
 #include "mapped_file.h"
 #include "name_cache.h"
 #include "vdso_image.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #define DEFAULT_MAX_BYTES (512ULL << 20)
+#define KEPT_FDS_MAX	  64
 
 enum file_state { FILE_FAILED, FILE_LOADING, FILE_LOADED };
 
@@ -32,12 +35,14 @@ struct file {
 	int only_stubs;	      /* stripped, but for the names of stubs */
 	struct elf_segment *exec;
 	size_t exec_cnt;
+	struct file_home home; /* set when it is loaded, and for good */
+	int fd;		       /* kept, for no name leads to the file; -1: none */
 };
 
 struct vp_symbolizer {
 	char *kallsyms_path;
 	uint64_t max_bytes, pack_bytes;
-	int demangle;
+	int demangle, keep_unreachable;
 	struct debug_finder *finder;
 
 	pthread_mutex_t kernel_mutex; /* one thread reads kallsyms; taken before lock */
@@ -57,7 +62,10 @@ static void file_fini(struct file *f)
 {
 	symtab_free(f->table);
 	free(f->exec);
-	*f = (struct file){0};
+	file_home_fini(&f->home);
+	if (f->fd >= 0)
+		close(f->fd);
+	*f = (struct file){.fd = -1};
 }
 
 static void file_free(void *f)
@@ -149,6 +157,8 @@ static struct file *new_file(struct vp_symbolizer *s, uint32_t file_id)
 		free(f);
 		return NULL;
 	}
+	if (f)
+		f->fd = -1;
 	return f;
 }
 
@@ -212,15 +222,41 @@ static void unreserve(struct vp_symbolizer *s, struct file *f)
 	pthread_rwlock_unlock(&s->lock);
 }
 
-/* Takes fd, which may be a negative errno. */
-static int load_fd(struct vp_symbolizer *s, struct file *f, int fd, const struct debug_origin *at)
+static int is_elf(const struct file *f)
+{
+	return f->info.reason == VP_SYM_OK || f->info.reason == VP_SYM_NO_SYMBOLS;
+}
+
+/* A file that can be found again by its name is closed; a bounded number of others is kept. */
+static void keep_or_close(struct vp_symbolizer *s, struct file *f, int fd)
+{
+	int unreachable = is_elf(f) && (!f->home.path || f->home.tgid), keep;
+
+	pthread_rwlock_wrlock(&s->lock);
+	keep = s->keep_unreachable && unreachable && s->stats.kept_fd_cnt < KEPT_FDS_MAX;
+	s->stats.kept_fd_cnt += keep;
+	s->stats.unreachable_cnt += unreachable && !keep;
+	pthread_rwlock_unlock(&s->lock);
+	if (keep)
+		f->fd = fd;
+	else
+		close(fd);
+}
+
+/* Takes fd, which may be a negative errno. m may be NULL. */
+static int load_fd(struct vp_symbolizer *s, struct file *f, int fd, const struct debug_origin *at,
+		   const struct vp_mapped_file *m)
 {
 	const struct elf_symbols_from from = {.finder = s->finder, .at = *at};
-	struct file read = {0};
-	int err = fd == -ENOMEM ? fd : read_fd(fd, &from, &read);
+	struct file read = {.fd = -1};
+	int err = fd == -ENOMEM ? fd : 0;
 
+	if (fd >= 0) /* before it is read: what is written meanwhile makes it another file */
+		err = file_home_find(&read.home, fd, at->path, m);
+	if (!err)
+		err = read_fd(fd, &from, &read);
 	if (fd >= 0)
-		close(fd);
+		keep_or_close(s, &read, fd);
 	if (err) {
 		file_fini(&read);
 		unreserve(s, f);
@@ -239,7 +275,7 @@ int vp_symbolizer_load(struct vp_symbolizer *s, uint32_t file_id, const struct v
 	struct file *f = reserve(s, file_id, &err);
 
 	return f ? load_fd(s, f, mapped_file_open(m, NULL),
-			   &(struct debug_origin){.tgid = m->tgid, .path = m->name})
+			   &(struct debug_origin){.tgid = m->tgid, .path = m->name}, m)
 		 : err;
 }
 
@@ -253,7 +289,8 @@ int vp_symbolizer_load_path(struct vp_symbolizer *s, uint32_t file_id, const cha
 
 	char *real =
 		realpath(path, NULL); /* debug files are beside the file, not beside links to it */
-	err = load_fd(s, f, mapped_file_open_path(path), &(struct debug_origin){.path = real});
+	err = load_fd(s, f, mapped_file_open_path(path), &(struct debug_origin){.path = real},
+		      NULL);
 	free(real);
 	return err;
 }
@@ -268,6 +305,21 @@ int vp_symbolizer_file_info(struct vp_symbolizer *s, uint32_t file_id, struct vp
 		*out = f->info;
 	pthread_rwlock_unlock(&s->lock);
 	return err;
+}
+
+int vp_symbolizer_open(struct vp_symbolizer *s, uint32_t file_id)
+{
+	int fd = -1;
+
+	pthread_rwlock_rdlock(&s->lock);
+	const struct file *f = ptr_map_get(&s->files, file_id);
+	int known = f && f->state == FILE_LOADED;
+	if (known && f->fd >= 0)
+		fd = fcntl(f->fd, F_DUPFD_CLOEXEC, 0);
+	pthread_rwlock_unlock(&s->lock);
+	if (fd >= 0)
+		return fd;
+	return known ? file_home_open(&f->home) : -ENOENT;
 }
 
 void vp_symbolizer_get_stats(struct vp_symbolizer *s, struct vp_symbolizer_stats *out)
@@ -527,6 +579,8 @@ static int init(struct vp_symbolizer *s, const struct vp_symbolizer_opts *opts)
 	s->max_bytes = opts && opts->max_bytes ? opts->max_bytes : DEFAULT_MAX_BYTES;
 	s->pack_bytes = opts && opts->pack_bytes ? opts->pack_bytes : s->max_bytes / 8;
 	s->demangle = !opts || opts->demangle;
+	s->keep_unreachable = opts && opts->keep_unreachable;
+	s->vdso.fd = -1;
 	s->vdso.serial = ++s->last_serial;
 
 	const struct debug_finder_opts finder = {

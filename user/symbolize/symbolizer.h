@@ -2,7 +2,7 @@
 /*
  * From (file, file offset) and kernel addresses to names. Tables are read once per file, as
  * soon as a sample needs them (the process may be gone a moment later), and no descriptor
- * is kept.
+ * is kept unless it is asked for.
  */
 #ifndef VP_SYMBOLIZER_H
 #define VP_SYMBOLIZER_H
@@ -87,6 +87,11 @@ struct vp_symbolizer_opts {
 	 */
 	uint64_t pack_bytes;
 	int demangle;
+	/*
+	 * For vp_symbolizer_open: a file that no name leads to below our root (deleted, replaced, of
+	 * another mount namespace) when it is loaded is kept open, up to 64 of them.
+	 */
+	int keep_unreachable;
 	const char *host_root; /* whose /usr/lib/debug has debug files; NULL: "/" */
 	/* Where debug files are got from that are nowhere here; a debug_fetch_fn. NULL: nowhere. */
 	int (*fetch)(void *ctx, const uint8_t *build_id, size_t len);
@@ -110,6 +115,13 @@ int vp_symbolizer_load_path(struct vp_symbolizer *s, uint32_t file_id, const cha
 
 /* -ENOENT if the file was never loaded. */
 int vp_symbolizer_file_info(struct vp_symbolizer *s, uint32_t file_id, struct vp_file_info *out);
+
+/*
+ * The very file that was loaded, for reading; the caller closes it. Its file offset is not the
+ * caller's alone: to be read by pread. -ESTALE: its name leads to another file now, or it was
+ * written to; -ENOENT: it was never loaded, or nothing leads to it any more; or another errno.
+ */
+int vp_symbolizer_open(struct vp_symbolizer *s, uint32_t file_id);
 
 /*
  * Name of a file offset (pc - start + pgoff). The caller subtracts 1 from a return address.
@@ -147,6 +159,8 @@ struct vp_symbolizer_stats {
 	uint64_t file_cnt[VP_SYM_REASON_CNT]; /* files read, by what came of it; [VP_SYM_OK] */
 	uint64_t table_bytes;		      /* of files' tables */
 	uint64_t name_bytes;		      /* of names handed out */
+	uint64_t kept_fd_cnt;		      /* files kept open: no name leads to them */
+	uint64_t unreachable_cnt;	      /* files of that kind that were not */
 };
 
 void vp_symbolizer_get_stats(struct vp_symbolizer *s, struct vp_symbolizer_stats *out);
