@@ -37,7 +37,8 @@ static const struct vp_label *label(struct made *m, const char *text, const char
 	}
 
 	struct vp_label *l = &m->labels[m->label_cnt];
-	*l = (struct vp_label){strdup(text), module, kind, (uint32_t)m->label_cnt};
+	*l = (struct vp_label){
+		.text = strdup(text), .module = module, .kind = kind, .id = (uint32_t)m->label_cnt};
 	m->by_id[m->label_cnt++] = l;
 	return l;
 }
