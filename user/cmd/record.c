@@ -161,7 +161,7 @@ static int open_debuginfod(struct run *r, struct vp_err *e)
 static int open_symbolizer(struct run *r, struct vp_err *e)
 {
 	int err = open_debuginfod(r, e);
-	struct vp_symbolizer_opts opts = {.demangle = 1};
+	struct vp_symbolizer_opts opts = {.demangle = 1, .keep_unreachable = r->args.inlines};
 
 	if (err)
 		return err;
@@ -584,7 +584,8 @@ static int finish(struct run *r, struct vp_err *e)
 
 	if (r->recording.sample_cnt == 0)
 		return fail_empty(r, e);
-	err = vp_report_build(&r->built, &r->recording, r->symbolizer, &r->meta.meta);
+	err = vp_report_build(&r->built, &r->recording, r->symbolizer, &r->meta.meta,
+			      r->args.inlines);
 	if (err)
 		return vp_err_set(e, err, "naming the frames: %s", strerror(-err));
 	err = write_output(r);
@@ -616,6 +617,7 @@ static void summarize(struct run *r)
 		.output = r->args.output,
 		.output_bytes = r->out_bytes,
 		.verbose = r->args.verbose,
+		.inlines = r->args.inlines,
 		.debuginfod = r->args.debuginfod,
 	};
 

@@ -36,6 +36,8 @@ static const char help[] =
 	"                         auto (the default): the first that the kernel allows;\n"
 	"                         off: by the samples that hit them\n"
 	"      --unwind-memory MB for unwind information in the kernel (256)\n"
+	"      --inlines          calls that were inlined are frames of their own, and functions have\n"
+	"                         source lines, where there is debug information (slower)\n"
 	"      --debuginfod       get missing debug files from the servers in DEBUGINFOD_URLS\n"
 	"      --all-maps         record all mappings, not only executable ones\n"
 	"      --no-mm-walk       ask for mappings by bpf_find_vma alone: in the interrupt, one\n"
@@ -62,6 +64,7 @@ enum {
 	OPT_UNWIND_MEMORY,
 	OPT_TRACK,
 	OPT_DEBUGINFOD,
+	OPT_INLINES,
 	OPT_ALL_MAPS,
 	OPT_FORCE,
 	OPT_NO_MM_WALK,
@@ -82,6 +85,7 @@ static const struct option options[] = {
 	{"track", required_argument, NULL, OPT_TRACK},
 	{"unwind-memory", required_argument, NULL, OPT_UNWIND_MEMORY},
 	{"debuginfod", no_argument, NULL, OPT_DEBUGINFOD},
+	{"inlines", no_argument, NULL, OPT_INLINES},
 	{"all-maps", no_argument, NULL, OPT_ALL_MAPS},
 	{"force-kernel", no_argument, NULL, OPT_FORCE},
 	{"no-mm-walk", no_argument, NULL, OPT_NO_MM_WALK},
@@ -199,6 +203,9 @@ static int parse_option(struct vp_record_args *a, int c)
 		return parse_unwind_memory(a, optarg);
 	case OPT_DEBUGINFOD:
 		a->debuginfod = true;
+		return 0;
+	case OPT_INLINES:
+		a->inlines = true;
 		return 0;
 	case OPT_ALL_MAPS:
 		a->all_maps = true;

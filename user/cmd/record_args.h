@@ -29,6 +29,7 @@ struct vp_record_args {
 	bool force_kernel;
 	bool no_mm_walk;
 	bool debuginfod;
+	bool inlines;
 	bool sequential_load; /* for benchmarks */
 };
 

@@ -23,6 +23,7 @@ struct vp_summary {
 	uint64_t output_bytes;
 	bool kernel_hidden;
 	bool verbose;
+	bool inlines;	 /* were asked for */
 	bool debuginfod; /* missing debug files were asked for */
 };
 

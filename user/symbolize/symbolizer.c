@@ -117,6 +117,7 @@ static int read_elf(struct elf_file *elf, const struct elf_symbols_from *from, s
 		return 0;
 	}
 	f->info.symbol_cnt = symtab_cnt(f->table);
+	f->info.symtab_cnt = symtab_source_cnt(f->table, VP_SYM_SYMTAB);
 	f->info.bytes = symtab_bytes(f->table) + f->exec_cnt * sizeof(*f->exec);
 	f->only_stubs = f->info.symbol_cnt == symtab_source_cnt(f->table, VP_SYM_PLT);
 	f->info.reason = f->info.symbol_cnt ? VP_SYM_OK : VP_SYM_NO_SYMBOLS;
@@ -320,6 +321,11 @@ int vp_symbolizer_open(struct vp_symbolizer *s, uint32_t file_id)
 	if (fd >= 0)
 		return fd;
 	return known ? file_home_open(&f->home) : -ENOENT;
+}
+
+struct debug_finder *vp_symbolizer_finder(struct vp_symbolizer *s)
+{
+	return s->finder;
 }
 
 void vp_symbolizer_get_stats(struct vp_symbolizer *s, struct vp_symbolizer_stats *out)

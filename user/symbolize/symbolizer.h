@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 struct vp_symbolizer;
+struct debug_finder;
 
 /* Where a name came from; vp_sym_source_text() for programs. Append only. */
 enum vp_sym_source {
@@ -75,6 +76,7 @@ struct vp_file_info {
 	uint8_t build_id[VP_BUILD_ID_MAX];
 	uint8_t build_id_len; /* 0: none */
 	size_t symbol_cnt;
+	size_t symtab_cnt; /* … of a .symtab, its own or its debug file's: there are no better ones */
 	uint64_t bytes; /* memory its table takes */
 };
 
@@ -122,6 +124,9 @@ int vp_symbolizer_file_info(struct vp_symbolizer *s, uint32_t file_id, struct vp
  * written to; -ENOENT: it was never loaded, or nothing leads to it any more; or another errno.
  */
 int vp_symbolizer_open(struct vp_symbolizer *s, uint32_t file_id);
+
+/* What finds the debug files of its files; the symbolizer's. */
+struct debug_finder *vp_symbolizer_finder(struct vp_symbolizer *s);
 
 /*
  * Name of a file offset (pc - start + pgoff). The caller subtracts 1 from a return address.
