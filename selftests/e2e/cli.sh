@@ -22,7 +22,7 @@ for command in record maps find doctor; do
 	cp "$TMPDIR/top" "$OUT"
 done
 vp_ok record --help
-for option in -a -p -t -G -F --duration -o --unwind-mode --track --all-maps -q -v; do
+for option in -a -p -t -G -F --duration -o --unwind-mode --track --inlines --debuginfod --all-maps -q -v; do
 	grep -q -w -e "$option" "$OUT" || fail "record --help lacks $option"
 done
 vp_ok --version
