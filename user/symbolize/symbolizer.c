@@ -366,6 +366,7 @@ void vp_symbolizer_get_stats(struct vp_symbolizer *s, struct vp_symbolizer_stats
 	pthread_rwlock_rdlock(&s->lock);
 	*out = s->stats;
 	out->name_bytes = s->strings.bytes;
+	out->name_cnt = s->strings.cnt;
 	pthread_rwlock_unlock(&s->lock);
 }
 

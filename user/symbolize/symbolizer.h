@@ -167,6 +167,7 @@ struct vp_symbolizer_stats {
 	uint64_t table_bytes; /* of files' tables */
 	uint64_t fixed_bytes; /* of what else is known of files */
 	uint64_t name_bytes;  /* of names handed out */
+	uint64_t name_cnt;
 	uint64_t evicted_cnt; /* tables that made room for others */
 	uint64_t reread_cnt;  /* of those, read again */
 	/* Files that lost their names to the limit: no room, or evicted and gone since. */
