@@ -67,7 +67,7 @@ struct run {
 	struct vp_waiter *waiter;
 	struct vp_built_report built;
 	uint64_t counters[VP_CNT_CNT];
-	uint64_t start_ns;
+	uint64_t start_ns, stopped_ns, named_ns;
 };
 
 static int choose_format(struct run *r, struct vp_err *e)
@@ -165,6 +165,7 @@ static int open_symbolizer(struct run *r, struct vp_err *e)
 
 	if (err)
 		return err;
+	opts.max_bytes = r->args.symbol_bytes;
 	if (r->debuginfod) {
 		opts.fetch = debuginfod_fetch;
 		opts.fetch_ctx = r->debuginfod;
@@ -528,7 +529,8 @@ static int stop(struct run *r, struct vp_err *e)
 {
 	int err;
 
-	r->meta.meta.duration_ns = vp_now_ns() - r->start_ns;
+	r->stopped_ns = vp_now_ns();
+	r->meta.meta.duration_ns = r->stopped_ns - r->start_ns;
 	err = vp_session_stop(r->session, stacks_are_missing, r);
 	if (!err)
 		err = vp_joiner_flush(&r->joiner);
@@ -588,6 +590,7 @@ static int finish(struct run *r, struct vp_err *e)
 			      r->args.inlines);
 	if (err)
 		return vp_err_set(e, err, "naming the frames: %s", strerror(-err));
+	r->named_ns = vp_now_ns();
 	err = write_output(r);
 	/* A stream's -EIO does not say why: committing, which fails then, does. */
 	if (err && err != -EIO)
@@ -613,6 +616,7 @@ static void summarize(struct run *r)
 		.decoder = &r->decoder,
 		.rows = r->rows,
 		.unread_cnt = r->unread_cnt,
+		.naming_ns = r->named_ns - r->stopped_ns,
 		.counters = r->counters,
 		.output = r->args.output,
 		.output_bytes = r->out_bytes,
@@ -623,6 +627,7 @@ static void summarize(struct run *r)
 
 	if (r->args.quiet)
 		return;
+	vp_symbolizer_get_stats(r->symbolizer, &s.symbols);
 	vp_session_sideband_stats(r->session, &s.sideband);
 	s.kernel_hidden = kernel_is_hidden(r);
 	vp_summary_print(stderr, &s);

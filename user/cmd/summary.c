@@ -92,6 +92,26 @@ static void print_jit_losses(FILE *f, const struct vp_summary *s)
 			   st.bad_cnt, 0);
 }
 
+static void print_symbols(FILE *f, const struct vp_summary *s)
+{
+	const struct vp_symbolizer_stats *st = &s->symbols;
+
+	if (s->verbose)
+		fprintf(f,
+			"symbolized %" PRIu64 " functions of %" PRIu64
+			" files in %.0f ms; tables of "
+			"%.1f MB, names of %.1f MB\n",
+			st->name_cnt, st->file_cnt[VP_SYM_OK], (double)s->naming_ns / 1e6,
+			(double)st->table_bytes / (1 << 20), (double)st->name_bytes / (1 << 20));
+	print_loss(f, "symbol tables made room for others (raise --symbol-memory)", st->evicted_cnt,
+		   0);
+	print_loss(f, "… of which were read again", st->reread_cnt, 0);
+	print_loss(f, "files that lost their symbols for want of memory (raise --symbol-memory)",
+		   st->lost_file_cnt, 0);
+	print_loss(f, "names lost for want of memory (raise --symbol-memory)", st->lost_name_cnt,
+		   0);
+}
+
 static void print_ends(FILE *f, const struct vp_summary *s)
 {
 	uint64_t all = 0;
@@ -402,6 +422,7 @@ void vp_summary_print(FILE *f, const struct vp_summary *s)
 	print_jit_losses(f, s);
 	print_ends(f, s);
 	print_rows(f, s);
+	print_symbols(f, s);
 	print_nameless(f, s);
 	print_inlines(f, s);
 	if (s->kernel_hidden)

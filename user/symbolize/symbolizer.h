@@ -40,9 +40,10 @@ enum vp_sym_reason {
 	VP_SYM_NO_SEGMENT,  /* the offset lies in no executable segment */
 	VP_SYM_GAP,	    /* no symbol covers the address */
 	VP_SYM_HIDDEN,	    /* kernel addresses are hidden (kptr_restrict) */
-	VP_SYM_OVER_LIMIT,  /* the memory limit for tables was reached */
+	VP_SYM_OVER_LIMIT,  /* the memory limit was reached */
+	VP_SYM_GONE,	    /* was evicted, and its file is gone or another one since */
 };
-#define VP_SYM_REASON_CNT (VP_SYM_OVER_LIMIT + 1)
+#define VP_SYM_REASON_CNT (VP_SYM_GONE + 1)
 
 struct vp_symbol {
 	/*
@@ -77,12 +78,17 @@ struct vp_file_info {
 	uint8_t build_id_len; /* 0: none */
 	size_t symbol_cnt;
 	size_t symtab_cnt; /* … of a .symtab, its own or its debug file's: there are no better ones */
-	uint64_t bytes; /* memory its table takes */
+	uint64_t bytes; /* memory its table takes; 0 while it is evicted */
 };
 
 struct vp_symbolizer_opts {
 	const char *kallsyms_path; /* NULL: /proc/kallsyms */
-	uint64_t max_bytes;	   /* of all files' tables and of names in use; 0: 512 MiB */
+	/*
+	 * Of all files' tables and of names handed out (not of the kernel's table); 0: 256 MiB.
+	 * Beyond it tables are evicted, the one not asked for the longest first and those whose
+	 * file cannot be opened again last, and read again when they are asked for. Names stay.
+	 */
+	uint64_t max_bytes;
 	/*
 	 * When tables take that much, those that follow have their names packed: a quarter of the
 	 * memory for twice the time to read them. 0: an eighth of max_bytes.
@@ -162,10 +168,18 @@ int vp_symbolizer_kernel_bounds(struct vp_symbolizer *s, uint64_t *stext, uint64
 
 struct vp_symbolizer_stats {
 	uint64_t file_cnt[VP_SYM_REASON_CNT]; /* files read, by what came of it; [VP_SYM_OK] */
-	uint64_t table_bytes;		      /* of files' tables */
-	uint64_t name_bytes;		      /* of names handed out */
-	uint64_t kept_fd_cnt;		      /* files kept open: no name leads to them */
-	uint64_t unreachable_cnt;	      /* files of that kind that were not */
+	/* These three together are within the limit. */
+	uint64_t table_bytes; /* of files' tables */
+	uint64_t fixed_bytes; /* of what else is known of files */
+	uint64_t name_bytes;  /* of names handed out */
+	uint64_t name_cnt;
+	uint64_t evicted_cnt; /* tables that made room for others */
+	uint64_t reread_cnt;  /* of those, read again */
+	/* Files that lost their names to the limit: no room, or evicted and gone since. */
+	uint64_t lost_file_cnt;
+	uint64_t lost_name_cnt;	  /* look-ups without a name for want of room */
+	uint64_t kept_fd_cnt;	  /* files kept open: no name leads to them */
+	uint64_t unreachable_cnt; /* files of that kind that were not */
 };
 
 void vp_symbolizer_get_stats(struct vp_symbolizer *s, struct vp_symbolizer_stats *out);
