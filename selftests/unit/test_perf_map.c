@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "jit_name_at.h"
 #include "symbolize/perf_map.h"
 
 #include <criterion/criterion.h>
@@ -31,7 +32,7 @@ static void feed(const char *text)
 
 static void expect(uint64_t addr, const char *name)
 {
-	const char *found = jit_table_find(&t, addr);
+	const char *found = jit_name_at(&t, addr);
 
 	cr_expect(eq(str, (char *)(found ? found : "none"), (char *)name), "at %lx", addr);
 }
@@ -131,7 +132,7 @@ Test(perf_map, a_name_of_four_gigabytes_is_cut, .timeout = 120)
 		cr_assert(zero(int, perf_map_feed(&m, &t, bytes, chunk)));
 	feed("\n2000 20 next\n");
 	free(bytes);
-	cr_expect(lt(sz, strlen(jit_table_find(&t, 0x1000)), VP_JIT_NAME_BYTES));
+	cr_expect(lt(sz, strlen(jit_name_at(&t, 0x1000)), VP_JIT_NAME_BYTES));
 	expect(0x2000, "next");
 	cr_expect(lt(u64, jit_table_bytes(&t), 10000));
 }
@@ -167,5 +168,5 @@ Test(perf_map, garbage_is_survived)
 	}
 	feed("\n7777777777777 20 good\n");
 	cr_expect(gt(u64, m.bad_cnt, 1000));
-	cr_expect(ne(ptr, (void *)jit_table_find(&t, 0x7777777777777), NULL));
+	cr_expect(ne(ptr, (void *)jit_name_at(&t, 0x7777777777777), NULL));
 }

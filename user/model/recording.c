@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "recording.h"
 
+#include "../symbolize/jit.h"
 #include "../symbolize/jit_process.h"
 
 #include <errno.h>
@@ -33,11 +34,31 @@ static const struct vp_xmap *dump_mapping(const struct vp_process *proc)
 	return NULL;
 }
 
+#define ELDERS_MAX 8
+
+/* A copy of a process runs the code that its elders have made and told of. */
+static int link_elders(struct vp_recording *r, const struct vp_process *proc)
+{
+	int err = 0;
+
+	for (int i = 0; i < ELDERS_MAX && !err && r->jit && proc->jit.from.tgid; i++) {
+		uint32_t from = vp_procs_find(&r->procs, &proc->jit.from);
+
+		err = vp_jit_inherit(r->jit, &proc->id, &proc->jit.from);
+		if (from == VP_INDEX_NONE)
+			break;
+		proc = &r->procs.proc[from];
+	}
+	return err;
+}
+
 static int request_jit(struct vp_recording *r, const struct vp_process *proc)
 {
 	const struct vp_file *dump = vp_files_get(&r->files, proc->jit.dump_file_id);
 	struct vp_mapped_file m;
 
+	if (link_elders(r, proc))
+		return -ENOMEM;
 	if (!dump)
 		return vp_file_pool_request_jit(r->pool, &proc->id, NULL);
 	m = vp_file_mapped(dump, proc->id.tgid, dump_mapping(proc));
@@ -334,6 +355,13 @@ static int on_exit_rec(void *ctx, const struct vp_rec_exit *rec)
 	return r->perfdata ? vp_perfdata_exit(r->perfdata, rec) : 0;
 }
 
+static void inherit_jit(struct vp_jit_state *jit, const struct vp_process *from)
+{
+	jit->from = from->id;
+	if (jit->dump_file_id == VP_FILE_ID_NONE)
+		jit->dump_file_id = from->jit.dump_file_id;
+}
+
 static int on_inherit(void *ctx, const struct vp_rec_inherit *rec)
 {
 	struct vp_recording *r = ctx;
@@ -343,6 +371,7 @@ static int on_inherit(void *ctx, const struct vp_rec_inherit *rec)
 	if (to == VP_INDEX_NONE || from == VP_INDEX_NONE ||
 	    vp_process_inherit(&r->procs.proc[to], &r->procs.proc[from]))
 		return -ENOMEM;
+	inherit_jit(&r->procs.proc[to].jit, &r->procs.proc[from]);
 	return r->perfdata ? vp_perfdata_inherit(r->perfdata, rec) : 0;
 }
 

@@ -33,6 +33,15 @@ struct jit_process {
  */
 int jit_process_open(struct jit_process *p, const struct vp_proc_id *life);
 
+/* The life that a process has now, exec_id 0. -ESRCH: there is none. */
+int jit_process_life(uint32_t tgid, struct vp_proc_id *out);
+
+/*
+ * Its parent, if it is a copy of that one and runs no program of its own: then all addresses that
+ * the kernel has told it at its start are the parent's. -ENOENT: it is none, or that cannot be seen.
+ */
+int jit_process_copied_from(const struct vp_proc_id *life, struct vp_proc_id *from);
+
 /* Each a descriptor for reading and *st the file's, or negative errno: there is none that counts. */
 
 /* /tmp/perf-NUMBER.map */
