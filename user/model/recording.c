@@ -165,6 +165,13 @@ static bool is_jitdump(const struct vp_mmap2 *m)
 	return m->rec.file_id != VP_FILE_ID_NONE && jit_is_dump_name(m->name);
 }
 
+/* Its code may be run by a copy of the process alone, which does not say where the file is. */
+static int on_jitdump(struct vp_recording *r, struct vp_process *proc, uint32_t file_id)
+{
+	proc->jit.dump_file_id = file_id;
+	return r->pool ? request_jit(r, proc) : 0;
+}
+
 static int on_mmap2(void *ctx, const struct vp_mmap2 *m)
 {
 	struct vp_recording *r = ctx;
@@ -190,9 +197,7 @@ static int on_mmap2(void *ctx, const struct vp_mmap2 *m)
 		return write_remapped(r, m);
 	if (vp_files_add(&r->files, m))
 		return -ENOMEM;
-	if (is_jitdump(m))
-		proc->jit.dump_file_id = x.file_id;
-	else if (request_rows_of(r, m, &x))
+	if (is_jitdump(m) ? on_jitdump(r, proc, x.file_id) : request_rows_of(r, m, &x))
 		return -ENOMEM;
 	return r->perfdata ? write_mmap2(r->perfdata, m, first ? proc->first_ns : 0) : 0;
 }

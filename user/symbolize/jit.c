@@ -294,6 +294,26 @@ static int set_mapped(struct life *l, const struct vp_mapped_file *m)
 	return 0;
 }
 
+#define TICK_NS 10000000ULL
+
+/*
+ * /proc tells when a process started in ticks, and nothing of its execs: the life that is known
+ * more exactly, the last one of several.
+ */
+static void make_exact(const struct vp_jit *j, struct vp_proc_id *id)
+{
+	const struct vp_proc_id told = *id;
+
+	for (size_t i = 0; i < j->cnt; i++) {
+		const struct vp_proc_id *known = &j->lives[i]->id;
+
+		if (known->tgid == told.tgid && known->start_ns + TICK_NS > told.start_ns &&
+		    known->start_ns < told.start_ns + 2 * TICK_NS &&
+		    known->exec_id >= id->exec_id)
+			*id = *known;
+	}
+}
+
 /* Whose copy it is, if nobody has told: with the lock held, and taken off meanwhile. */
 static void ask_parent(struct vp_jit *j, struct life *l)
 {
@@ -306,8 +326,10 @@ static void ask_parent(struct vp_jit *j, struct life *l)
 	pthread_mutex_unlock(&j->lock);
 	is_copy = !jit_process_copied_from(&l->id, &from);
 	pthread_mutex_lock(&j->lock);
-	if (is_copy && !l->from.tgid)
-		l->from = from;
+	if (!is_copy || l->from.tgid)
+		return;
+	make_exact(j, &from);
+	l->from = from;
 }
 
 /* Takes the lock off meanwhile. */
