@@ -6,6 +6,7 @@
 #include "../kernel/finder.h"
 #include "../kernel/vsyscall.h"
 #include "../model/mapping_text.h"
+#include "../symbolize/kernel_debug.h"
 #include "../util/array.h"
 #include "../util/index.h"
 #include "../util/procinfo.h"
@@ -38,6 +39,7 @@ struct query {
 struct vp_sym {
 	struct vp_symbolizer *symbolizer;
 	struct debug_finder *debug_finder;
+	struct kernel_debug *kernel_debug;
 	struct vp_strings strings;
 	struct vp_finder *finder; /* NULL: a file's addresses */
 	pid_t tgid;
@@ -112,11 +114,9 @@ static int outermost(struct vp_sym_frame *f, const struct vp_symbol *sym)
 	return 0;
 }
 
-static int answer_by_dwarf(struct vp_sym *s, const struct vp_sym_module *m, const struct query *q,
-			   const struct vp_symbol *sym)
+static int add_dwarf(struct vp_sym *s, uint32_t answer, const struct dwarf_frame *d, size_t cnt,
+		     const struct vp_symbol *sym)
 {
-	const struct dwarf_frame *d;
-	size_t cnt = m->dwarf ? dwarf_info_find(m->dwarf, q->vaddr, &d) : 0;
 	int err = 0;
 
 	for (size_t i = 0; i < cnt && !err; i++) {
@@ -133,9 +133,18 @@ static int answer_by_dwarf(struct vp_sym *s, const struct vp_sym_module *m, cons
 		if (!err && i == cnt - 1)
 			err = outermost(&f, sym);
 		if (!err)
-			err = add_frame(s, q->answer, &f);
+			err = add_frame(s, answer, &f);
 	}
 	return err;
+}
+
+static int answer_by_dwarf(struct vp_sym *s, const struct vp_sym_module *m, const struct query *q,
+			   const struct vp_symbol *sym)
+{
+	const struct dwarf_frame *d;
+	size_t cnt = m->dwarf ? dwarf_info_find(m->dwarf, q->vaddr, &d) : 0;
+
+	return add_dwarf(s, q->answer, d, cnt, sym);
 }
 
 static int answer_query(struct vp_sym *s, const struct query *q)
@@ -344,7 +353,9 @@ static const char *verdict_reason(uint32_t verdict)
 static int answer_kernel(struct vp_sym *s, uint32_t answer)
 {
 	struct vp_sym_answer *a = &s->answer[answer];
+	const struct dwarf_frame *d;
 	struct vp_symbol sym;
+	size_t cnt;
 
 	if (a->addr >= VP_VSYSCALL_ADDR && a->addr < VP_VSYSCALL_END && vp_vsyscall_prot()) {
 		a->module = "[vsyscall]";
@@ -359,7 +370,9 @@ static int answer_kernel(struct vp_sym *s, uint32_t answer)
 		return 0;
 	}
 	a->module = sym.module;
-	return add_symbol(s, answer, &sym);
+	a->build_id = kernel_debug_build_id(s->kernel_debug, sym.module);
+	cnt = kernel_debug_find(s->kernel_debug, a->addr, &sym, &d);
+	return cnt ? add_dwarf(s, answer, d, cnt, &sym) : add_symbol(s, answer, &sym);
 }
 
 static int answer_vdso(struct vp_sym *s, uint32_t answer, uint64_t offset)
@@ -490,6 +503,17 @@ int vp_sym_ask(struct vp_sym *s, const uint64_t *addrs, size_t cnt,
 
 /* ---- life ---- */
 
+static int open_kernel(struct vp_sym *s)
+{
+	const struct kernel_debug_opts opts = {
+		.names = s->symbolizer,
+		.finder = s->debug_finder,
+		.demangle = s->demangle,
+	};
+
+	return kernel_debug_new(&s->kernel_debug, &opts);
+}
+
 static int open_sym(struct vp_sym **out, bool demangle, struct vp_err *e)
 {
 	const struct vp_symbolizer_opts opts = {.demangle = demangle};
@@ -499,7 +523,7 @@ static int open_sym(struct vp_sym **out, bool demangle, struct vp_err *e)
 	if (s)
 		s->demangle = demangle;
 	if (!s || vp_symbolizer_new(&s->symbolizer, &opts) ||
-	    debug_finder_new(&s->debug_finder, NULL)) {
+	    debug_finder_new(&s->debug_finder, NULL) || open_kernel(s)) {
 		vp_sym_close(s);
 		vp_err_set(e, -ENOMEM, "out of memory");
 		return -ENOMEM;
@@ -587,6 +611,7 @@ void vp_sym_close(struct vp_sym *s)
 	free(s->first_frame);
 	free(s->frame);
 	vp_strings_free(&s->strings);
+	kernel_debug_free(s->kernel_debug);
 	debug_finder_free(s->debug_finder);
 	vp_symbolizer_free(s->symbolizer);
 	free(s);

@@ -11,9 +11,9 @@
 
 /* Of a process with a JIT: when what it tells of its code was asked for last, and how to open it. */
 struct vp_jit_state {
-	uint64_t asked_ns;     /* 0: never */
-	uint64_t wait_ns;      /* so long from then on it is not again */
-	uint32_t dump_file_id; /* the jitdump that it has mapped last; VP_FILE_ID_NONE: none */
+	uint64_t asked_ns;	/* 0: never */
+	uint64_t wait_ns;	/* so long from then on it is not again */
+	uint32_t dump_file_id;	/* the jitdump that it has mapped last; VP_FILE_ID_NONE: none */
 	struct vp_proc_id from; /* what it is a copy of, code included; tgid 0: nothing known */
 };
 

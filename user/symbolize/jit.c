@@ -38,7 +38,7 @@ struct source {
 struct life {
 	struct vp_proc_id id;
 	struct vp_proc_id from; /* what it began as a copy of; tgid 0: nothing known */
-	uint64_t used;	/* when it was asked for last, in calls */
+	uint64_t used;		/* when it was asked for last, in calls */
 	bool is_read;	/* a thread is at it; what is below is that thread's, but for the tables */
 	bool ask_again; /* it was asked for meanwhile */
 	bool evicted;
@@ -308,8 +308,7 @@ static void make_exact(const struct vp_jit *j, struct vp_proc_id *id)
 		const struct vp_proc_id *known = &j->lives[i]->id;
 
 		if (known->tgid == told.tgid && known->start_ns + TICK_NS > told.start_ns &&
-		    known->start_ns < told.start_ns + 2 * TICK_NS &&
-		    known->exec_id >= id->exec_id)
+		    known->start_ns < told.start_ns + 2 * TICK_NS && known->exec_id >= id->exec_id)
 			*id = *known;
 	}
 }

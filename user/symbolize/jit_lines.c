@@ -51,8 +51,7 @@ int jit_lines_add(struct jit_lines *l, uint32_t offset, uint32_t line, const cha
 		return -ENOMEM;
 	if (len && add_file(l, file, len))
 		return -ENOMEM;
-	l->line[l->cnt++] =
-		(struct jit_line){.offset = offset, .line = line, .file = l->last_file};
+	l->line[l->cnt++] = (struct jit_line){.offset = offset, .line = line, .file = l->last_file};
 	return 0;
 }
 

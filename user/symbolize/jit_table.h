@@ -39,8 +39,8 @@ struct jit_table {
 struct jit_code {
 	uint64_t start;
 	uint64_t size;
-	uint64_t time;	/* what is later wins; equal ones: what is added later */
-	uint64_t index; /* by which a move may refer to it */
+	uint64_t time;		       /* what is later wins; equal ones: what is added later */
+	uint64_t index;		       /* by which a move may refer to it */
 	const struct jit_lines *lines; /* copied; NULL: none */
 };
 

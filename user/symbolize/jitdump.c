@@ -326,8 +326,8 @@ int jitdump_feed(struct jitdump *d, struct jit_table *t, const void *window, siz
 	if (!d->begun)
 		return read_header(d, window, cnt, next);
 	while (!err && !d->ended && at - offset < cnt) {
-		uint64_t to = step(d, t, (const char *)window + (at - offset),
-				   cnt - (at - offset), at, size, &err);
+		uint64_t to = step(d, t, (const char *)window + (at - offset), cnt - (at - offset),
+				   at, size, &err);
 
 		if (to == at)
 			break;
