@@ -418,3 +418,34 @@ Test(jit, many_threads_read_while_the_file_grows)
 	}
 	cr_expect(zero(u64, stats().bad_cnt));
 }
+
+static void *read_a_few_times(void *arg)
+{
+	for (int i = 0; i < 2000; i++)
+		vp_jit_read(jit, &life, NULL);
+	written = true;
+	return arg;
+}
+
+Test(jit, a_file_that_is_truncated_and_written_while_it_is_read_is_survived)
+{
+	static char lines[1 << 16];
+	const size_t len = sizeof("1000 20 again and again\n") - 1;
+	pthread_t thread;
+	int fd = open(map, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+
+	cr_assert(ge(int, fd, 0));
+	for (size_t at = 0; at + len < sizeof(lines); at += len)
+		strcpy(lines + at, "1000 20 again and again\n");
+	cr_assert(zero(int, pthread_create(&thread, NULL, read_a_few_times, NULL)));
+	while (!written) {
+		cr_assert(gt(sz, (size_t)pwrite(fd, lines, sizeof(lines) / len * len, 0), 0));
+		cr_assert(zero(int, ftruncate(fd, 100)));
+		cr_assert(zero(int, ftruncate(fd, 0)));
+	}
+	pthread_join(thread, NULL);
+	close(fd);
+	write_map("w", "2000 20 at last\n");
+	expect(0x2000, "at last");
+	cr_expect(le(u64, stats().bytes, 64 << 20));
+}

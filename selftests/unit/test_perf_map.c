@@ -56,6 +56,22 @@ Test(perf_map, lines_name_ranges)
 	cr_expect(zero(u64, m.bad_cnt));
 }
 
+static void feed_bytes(const char *bytes, size_t cnt)
+{
+	cr_assert(zero(int, perf_map_feed(&m, &t, bytes, cnt)));
+}
+
+Test(perf_map, a_name_ends_at_a_nul)
+{
+	static const char text[] = "1000 10 cut\0here\n2000 10 \0nothing\n3000 \0 10 x\n\0\n";
+
+	feed_bytes(text, sizeof(text) - 1);
+	expect(0x1000, "cut");
+	expect(0x2000, "none");
+	expect(0x3000, "none");
+	cr_expect(eq(u64, m.bad_cnt, 3));
+}
+
 Test(perf_map, what_is_no_line_is_skipped_and_counted)
 {
 	static const char *const bad[] = {

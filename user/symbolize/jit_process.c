@@ -265,6 +265,8 @@ static bool counts(const struct jit_process *p, const struct stat *st)
 
 	if (st->st_uid != p->uid && st->st_uid != 0 && st->st_uid != p->ns_root)
 		return false;
+	if (st->st_nlink > 1) /* anybody may have linked it there */
+		return false;
 	return mtime_ns + SLACK_NS >= p->start_ns;
 }
 

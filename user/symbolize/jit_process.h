@@ -2,8 +2,8 @@
 /*
  * Finding the files in which a process's JIT tells of its code. They lie where the process sees
  * them, under the number that it knows itself by, and anybody may put something there: a file counts
- * that is the process's own or root's, and younger than the process (an older one is of another that
- * had its number).
+ * that is the process's own or root's, has no other name, and is younger than the process (an older
+ * one is of another that had its number).
  */
 #ifndef VP_JIT_PROCESS_H
 #define VP_JIT_PROCESS_H
