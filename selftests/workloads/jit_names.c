@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* build: -O1 -g -fno-omit-frame-pointer -fno-optimize-sibling-calls -fno-inline -static */
 /*
- * jit_names map|dump|grow|memfd|none [CPU_SECONDS]: a JIT that tells of its code. In its one page are
+ * jit_names map|dump|grow|memfd|none [CPU_SECONDS [fork]]: a JIT that tells of its code. In its one page are
  *   made_first, made_second   by turns, as main -> run_made -> made_*
  * and an earlier name of made_second, made_stale, which is not to be seen.
  *   map, memfd  /tmp/perf-PID.map, amid lines that are none; memfd: the page is a file's
  *   dump        ./jit-PID.dump, mapped executable
  *   grow        as map, but made_second is told of when it has run for a third of the time
+ * With fork a copy of the process runs them, whose pid is in the READY line; it tells nothing.
  */
 #include "workload.h"
 
@@ -124,6 +125,21 @@ static void write_dump(unsigned char *page)
 	fclose(f);
 }
 
+/* The copy goes on; the one that has told of the code waits for its end. */
+static void go_on_in_a_copy(void)
+{
+	pid_t pid = fork();
+
+	if (pid < 0)
+		wl_die("fork");
+	if (pid == 0) {
+		wl_die_with_parent();
+		return;
+	}
+	waitpid(pid, NULL, 0);
+	exit(0);
+}
+
 int main(int argc, char **argv)
 {
 	const char *mode = argc > 1 ? argv[1] : "map";
@@ -141,6 +157,8 @@ int main(int argc, char **argv)
 		if (!grows)
 			tell(page + SECOND_AT, "made_second");
 	}
+	if (argc > 3 && !strcmp(argv[3], "fork"))
+		go_on_in_a_copy();
 	wl_stop_after(seconds);
 	wl_ready("page=%p", (void *)page);
 	while (!wl_stop) {
