@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* A small "kernel" that runs elsewhere than it was linked to, in a root of its own. */
 #include "fixture_elf.h"
+#include "made_records.h"
+#include "model/report_builder.h"
 #include "symbolize/kernel_debug.h"
 
 #include <criterion/criterion.h>
@@ -213,4 +215,40 @@ Test(kernel_debug, names_of_modules_do_not_lead_out_of_their_directory)
 	cr_expect(eq(ptr, (void *)kernel_debug_build_id(debug, "[../..]"), NULL));
 	cr_expect(eq(ptr, (void *)kernel_debug_build_id(debug, "[]"), NULL));
 	cr_expect(eq(ptr, (void *)kernel_debug_build_id(debug, "[bpf]"), NULL));
+}
+
+Test(kernel_debug, frames_of_a_recording_have_lines_and_inlined_calls)
+{
+	static const struct vp_meta meta;
+	static struct vp_recording r = {.max_stack_bytes = UINT64_MAX};
+	struct vp_report_opts opts = {.inlines = true};
+	struct vp_built_report b;
+	struct made m;
+	uint64_t inner = fixture_symbol(fixture_path(&x, "vmlinux"), "inner", 0) + MOVED;
+
+	fixture_run(&x, "cp vmlinux " ID_FILE);
+	open_debug(RELEASE);
+	opts.kernel = debug;
+	made_init(&m, &vp_recording_ops, &r);
+	cr_assert(zero(int, made_sample(&m, &inner, 1, NULL, 0, VP_END_KERNEL_ONLY)));
+	cr_assert(zero(int, vp_report_build(&b, &r, names, &meta, &opts)));
+	cr_assert(eq(sz, b.report.stacks[0].frame_cnt, 2));
+	const struct vp_label *outer = b.report.stacks[0].frames[0];
+	const struct vp_label *call = b.report.stacks[0].frames[1];
+	/* as names-only calls it: kallsyms knows no sizes, so the label is a function to it */
+	cr_expect(eq(str, (char *)outer->text, "inner"));
+	cr_expect(eq(str, (char *)call->text, "twice"));
+	cr_expect(eq(int, outer->kind, VP_LABEL_KERNEL));
+	cr_expect(eq(int, call->kind, VP_LABEL_INLINED));
+	cr_expect(eq(str, (char *)call->module, "[kernel]"));
+	cr_assert(eq(sz, outer->line_cnt, 1));
+	cr_expect(eq(u32, outer->lines[0].line, 7));
+	cr_expect(zero(u64, b.inlined_cnt));
+	vp_report_free(&b);
+
+	opts.kernel = NULL;
+	cr_assert(zero(int, vp_report_build(&b, &r, names, &meta, &opts)));
+	cr_expect(eq(sz, b.report.stacks[0].frame_cnt, 1));
+	vp_report_free(&b);
+	vp_recording_free(&r);
 }

@@ -55,11 +55,12 @@ TestSuite(report_builder, .init = set_up, .fini = tear_down);
 
 static void build_with(bool inlines)
 {
+	const struct vp_report_opts opts = {.inlines = inlines};
 	static const struct vp_meta meta;
 
 	if (!s)
 		open_symbolizer(kallsyms);
-	cr_assert(zero(int, vp_report_build(&b, &r, s, &meta, inlines)));
+	cr_assert(zero(int, vp_report_build(&b, &r, s, &meta, &opts)));
 	cr_expect(eq(ptr, (void *)b.report.meta, (void *)&meta));
 	for (size_t i = 0; i < b.report.label_cnt; i++)
 		cr_expect(eq(u32, b.report.labels[i]->id, (uint32_t)i));

@@ -177,6 +177,7 @@ static int open_symbolizer(struct run *r, struct vp_err *e)
 
 static int open_user_side(struct run *r, struct vp_err *e)
 {
+	const struct vp_jit_opts jit = {.lines = r->args.inlines};
 	int err;
 
 	err = vp_outfile_open(&r->out, r->args.output, e);
@@ -185,7 +186,7 @@ static int open_user_side(struct run *r, struct vp_err *e)
 	err = open_symbolizer(r, e);
 	if (err)
 		return err;
-	if (vp_jit_new(&r->jit, NULL))
+	if (vp_jit_new(&r->jit, &jit))
 		return vp_err_set(e, -ENOMEM, "out of memory");
 	r->recording.max_stack_bytes = STACK_BYTES_MAX;
 	r->joiner = (struct vp_joiner){
@@ -580,14 +581,32 @@ static int write_output(struct run *r)
 	return -EINVAL;
 }
 
+static int build_report(struct run *r)
+{
+	const struct kernel_debug_opts kernel = {
+		.names = r->symbolizer,
+		.finder = vp_symbolizer_finder(r->symbolizer),
+		.demangle = true,
+	};
+	struct vp_report_opts opts = {.inlines = r->args.inlines};
+	int err = 0;
+
+	if (opts.inlines)
+		err = kernel_debug_new(&opts.kernel, &kernel);
+	if (!err)
+		err = vp_report_build(&r->built, &r->recording, r->symbolizer, &r->meta.meta,
+				      &opts);
+	kernel_debug_free(opts.kernel);
+	return err;
+}
+
 static int finish(struct run *r, struct vp_err *e)
 {
 	int err;
 
 	if (r->recording.sample_cnt == 0)
 		return fail_empty(r, e);
-	err = vp_report_build(&r->built, &r->recording, r->symbolizer, &r->meta.meta,
-			      r->args.inlines);
+	err = build_report(r);
 	if (err)
 		return vp_err_set(e, err, "naming the frames: %s", strerror(-err));
 	r->named_ns = vp_now_ns();

@@ -68,13 +68,56 @@ static int show_as(struct vp_namer *n, struct vp_named *m, const char *text, con
 	return show(n, m, get_label(n, text, module, kind), NULL);
 }
 
-/* ---- frames that are not a file's ---- */
-
 /* A call's return address may be the next function's: the call is the byte before. */
 static uint64_t call_site(const struct vp_at *at)
 {
 	return at->leaf || at->value == 0 ? at->value : at->value - 1;
 }
+
+/* The functions are the file's, but the memory is not: no page of it is the file's. */
+static const char *shown_module(const struct vp_at *at, const char *module, char buf[320])
+{
+	if (!at->remapped)
+		return module;
+	snprintf(buf, 320, "%.255s (remapped)", module);
+	return buf;
+}
+
+static uint32_t nameless_label(struct vp_namer *n, struct vp_named *m, const char *module,
+			       const struct vp_symbol *sym)
+{
+	char text[320], marked[320];
+
+	m->nameless = true;
+	m->reason = sym->reason;
+	snprintf(text, sizeof(text), "%.255s+0x%" PRIx64, module, (uint64_t)m->at.value);
+	return get_label(n, text, shown_module(&m->at, module, marked), VP_LABEL_USER);
+}
+
+/* The cnt frames, innermost first, of m's address, whose symbol is sym: it is of that kind. */
+static int show_frames(struct vp_namer *n, struct vp_named *m, const struct dwarf_frame *frames,
+		       size_t cnt, const struct vp_symbol *sym, const char *module,
+		       enum vp_label_kind kind)
+{
+	char marked[320];
+	const char *shown = shown_module(&m->at, module, marked);
+	int err = 0;
+
+	while (cnt-- > 0 && !err) {
+		const struct dwarf_frame d = debug_info_named(&frames[cnt], sym);
+
+		if (d.function)
+			err = show(n, m,
+				   get_label(n, d.function, shown,
+					     d.inlined ? VP_LABEL_INLINED : kind),
+				   &d);
+		else if (!d.inlined)
+			err = show(n, m, nameless_label(n, m, module, sym), &d);
+	}
+	return err;
+}
+
+/* ---- frames that are not a file's ---- */
 
 /* Where the process has mapped the file's offset: code of a JIT in a memfd. */
 static uint64_t address_in(const struct vp_process *proc, const struct vp_at *at)
@@ -95,13 +138,19 @@ static uint64_t address_in(const struct vp_process *proc, const struct vp_at *at
 static int name_jit(struct vp_namer *n, struct vp_named *m, const char *module)
 {
 	const struct vp_process *proc = &n->r->procs.proc[m->proc];
-	char name[VP_JIT_NAME_BYTES];
+	struct vp_jit_symbol sym;
 	uint64_t addr = call_site(&m->at);
 
 	if (m->at.verdict == VP_VERDICT_FILE)
 		addr = address_in(proc, &m->at);
-	if (n->r->jit && !vp_jit_find(n->r->jit, &proc->id, addr, name))
-		return show_as(n, m, name, module, VP_LABEL_JIT);
+	if (n->r->jit && !vp_jit_look_up(n->r->jit, &proc->id, addr, &sym)) {
+		const struct dwarf_frame place = {
+			.file = n->inlines && sym.line ? sym.file : NULL,
+			.line = sym.line,
+		};
+
+		return show(n, m, get_label(n, sym.name, module, VP_LABEL_JIT), &place);
+	}
 	m->nameless = true;
 	return show_as(n, m, "[jit]", module, VP_LABEL_JIT);
 }
@@ -123,6 +172,19 @@ static bool is_vsyscall(uint64_t addr)
 	return addr >= VP_VSYSCALL_ADDR && addr < VP_VSYSCALL_END;
 }
 
+static int name_kernel_function(struct vp_namer *n, struct vp_named *m, const struct vp_symbol *sym)
+{
+	const char *module = sym->module ? sym->module : "[kernel]";
+	const struct dwarf_frame *frames;
+	size_t cnt = 0;
+
+	if (n->kernel)
+		cnt = kernel_debug_find(n->kernel, call_site(&m->at), sym, &frames);
+	if (!cnt)
+		return show_as(n, m, sym->name, module, VP_LABEL_KERNEL);
+	return show_frames(n, m, frames, cnt, sym, module, VP_LABEL_KERNEL);
+}
+
 static int name_kernel(struct vp_namer *n, struct vp_named *m)
 {
 	struct vp_symbol sym;
@@ -132,8 +194,7 @@ static int name_kernel(struct vp_namer *n, struct vp_named *m)
 	if (is_vsyscall(m->at.value))
 		return show_as(n, m, "[vsyscall]", "[vsyscall]", VP_LABEL_USER);
 	if (!vp_symbolizer_kernel(n->s, call_site(&m->at), &sym))
-		return show_as(n, m, sym.name, sym.module ? sym.module : "[kernel]",
-			       VP_LABEL_KERNEL);
+		return name_kernel_function(n, m, &sym);
 	if (sym.reason == VP_SYM_HIDDEN)
 		return show_as(n, m, "[kernel]", "[kernel]", VP_LABEL_KERNEL);
 	snprintf(text, sizeof(text), "[kernel]+0x%" PRIx64, (uint64_t)m->at.value);
@@ -189,26 +250,6 @@ static const char *base_name(const char *path)
 	return slash && slash[1] ? slash + 1 : path;
 }
 
-/* The functions are the file's, but the memory is not: no page of it is the file's. */
-static const char *shown_module(const struct vp_at *at, const char *module, char buf[320])
-{
-	if (!at->remapped)
-		return module;
-	snprintf(buf, 320, "%.255s (remapped)", module);
-	return buf;
-}
-
-static uint32_t nameless_label(struct vp_namer *n, struct vp_named *m, const char *module,
-			       const struct vp_symbol *sym)
-{
-	char text[320], marked[320];
-
-	m->nameless = true;
-	m->reason = sym->reason;
-	snprintf(text, sizeof(text), "%.255s+0x%" PRIx64, module, (uint64_t)m->at.value);
-	return get_label(n, text, shown_module(&m->at, module, marked), VP_LABEL_USER);
-}
-
 /* The process that was sampled in it is most likely gone; the name still leads to the file. */
 static int load_late(struct vp_namer *n, struct vp_file *file, uint32_t file_id)
 {
@@ -225,27 +266,14 @@ static int show_chain(struct vp_namer *n, struct vp_named *m, const struct file_
 		      const struct vp_symbol *sym)
 {
 	const struct elf_file *elf = debug_info_elf(f->debug);
-	const struct dwarf_frame *frame;
-	char marked[320];
-	const char *module = shown_module(&m->at, f->module, marked);
+	const struct dwarf_frame *frames = NULL;
 	uint64_t vaddr;
-	size_t cnt = 0;
-	int err = 0;
+	size_t cnt;
 
-	if (!elf_segments_vaddr(elf->exec, elf->exec_cnt, call_site(&m->at), &vaddr))
-		cnt = debug_info_find(f->debug, vaddr, &frame);
-	while (cnt-- > 0 && !err) {
-		const struct dwarf_frame d = debug_info_named(&frame[cnt], sym);
-
-		if (d.function)
-			err = show(n, m,
-				   get_label(n, d.function, module,
-					     d.inlined ? VP_LABEL_INLINED : VP_LABEL_USER),
-				   &d);
-		else if (!d.inlined)
-			err = show(n, m, nameless_label(n, m, f->module, sym), &d);
-	}
-	return err;
+	if (elf_segments_vaddr(elf->exec, elf->exec_cnt, call_site(&m->at), &vaddr))
+		return 0;
+	cnt = debug_info_find(f->debug, vaddr, &frames);
+	return show_frames(n, m, frames, cnt, sym, f->module, VP_LABEL_USER);
 }
 
 static int name_in_file(struct vp_namer *n, struct vp_named *m, const struct file_frames *f)

@@ -7,6 +7,7 @@
 #define VP_NAMER_H
 
 #include "../output/report.h"
+#include "../symbolize/kernel_debug.h"
 #include "recording.h"
 
 /* One of the shown frames that a frame has become. */
@@ -33,11 +34,12 @@ struct vp_label_key {
 	uint32_t kind;
 };
 
-/* All zero but the first three is empty. */
+/* All zero but the first four is empty. */
 struct vp_namer {
 	struct vp_recording *r;
 	struct vp_symbolizer *s;
-	bool inlines; /* also lines; else a frame is shown as one, and without */
+	bool inlines;		     /* also lines; else a frame is shown as one, and without */
+	struct kernel_debug *kernel; /* borrowed; NULL: names only of the kernel */
 	struct vp_strings strings;
 	struct vp_label_key *label;
 	struct vp_named *named;

@@ -300,7 +300,8 @@ static int make_nameless(struct builder *b)
 	for (size_t i = 0; i < n->named_cnt; i++) {
 		const struct vp_named *m = &n->named[i];
 
-		b->out->inlined_cnt += m->count * (m->cnt - 1);
+		if (m->at.verdict != VP_AT_KERNEL)
+			b->out->inlined_cnt += m->count * (m->cnt - 1);
 		if (!m->nameless)
 			continue;
 		b->out->user_nameless_cnt += m->count;
@@ -334,7 +335,7 @@ static int build(struct builder *b, uint32_t *numbers, size_t frame_cnt)
 }
 
 int vp_report_build(struct vp_built_report *out, struct vp_recording *r, struct vp_symbolizer *s,
-		    const struct vp_meta *meta, bool inlines)
+		    const struct vp_meta *meta, const struct vp_report_opts *opts)
 {
 	size_t frame_cnt = total_frames(&r->stacks);
 	uint32_t *numbers = calloc(frame_cnt + 1, sizeof(*numbers));
@@ -345,7 +346,10 @@ int vp_report_build(struct vp_built_report *out, struct vp_recording *r, struct 
 	if (b && numbers) {
 		b->namer.r = r;
 		b->namer.s = s;
-		b->namer.inlines = inlines;
+		if (opts) {
+			b->namer.inlines = opts->inlines;
+			b->namer.kernel = opts->kernel;
+		}
 		b->out = out;
 		err = build(b, numbers, frame_cnt);
 	}

@@ -4,6 +4,7 @@
 #define VP_REPORT_BUILDER_H
 
 #include "../output/report.h"
+#include "../symbolize/kernel_debug.h"
 #include "recording.h"
 
 /* A module whose frames have no names, for the summary. */
@@ -21,21 +22,29 @@ struct vp_built_report {
 	uint64_t user_nameless_cnt; /* … without a symbol */
 	uint64_t stitched_cnt;	    /* … resolved by a record that came after the sample */
 	uint64_t unresolved_cnt;    /* … whose mapping never became known */
-	uint64_t inlined_cnt;	    /* inlined calls in them */
+	uint64_t inlined_cnt;	    /* inlined calls in user frames × samples */
 	size_t debug_cnt; /* files whose debug information was there, if it was asked for */
 	struct vp_nameless *nameless; /* by frame_cnt, largest first */
 	size_t nameless_cnt;
 	void *storage;
 };
 
+struct vp_report_opts {
+	/*
+	 * Calls that a compiler inlined are frames of their own and labels have lines, both from debug
+	 * information, for which files are opened again.
+	 */
+	bool inlines;
+	struct kernel_debug *kernel; /* that of the kernel; borrowed; NULL: none */
+};
+
 /*
  * Files that only stitched frames use are read now (through the symbolizer of r's pool, s).
- * inlines: calls that a compiler inlined are frames of their own and labels have lines, both from
- * debug information, for which files are opened again. meta and r must outlive the report. 0 or
- * -ENOMEM. Free with vp_report_free.
+ * opts may be NULL: names only. meta and r must outlive the report. 0 or -ENOMEM. Free with
+ * vp_report_free.
  */
 int vp_report_build(struct vp_built_report *out, struct vp_recording *r, struct vp_symbolizer *s,
-		    const struct vp_meta *meta, bool inlines);
+		    const struct vp_meta *meta, const struct vp_report_opts *opts);
 void vp_report_free(struct vp_built_report *b);
 
 #endif
