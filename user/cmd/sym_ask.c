@@ -367,6 +367,9 @@ static int answer_vdso(struct vp_sym *s, uint32_t answer, uint64_t offset)
 	struct vp_symbol sym;
 
 	a->module = "[vdso]";
+	a->reason = "the vdso of 32-bit programs, which is not the one that is known";
+	if (a->addr <= UINT32_MAX)
+		return 0;
 	a->reason = NULL;
 	if (!vp_symbolizer_vdso(s->symbolizer, offset, &sym))
 		return add_symbol(s, answer, &sym);

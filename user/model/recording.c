@@ -247,12 +247,21 @@ static struct vp_at kernel_at(uint64_t addr, bool leaf)
 	return (struct vp_at){.value = addr, .verdict = VP_AT_KERNEL, .leaf = leaf};
 }
 
+/*
+ * The image of 64-bit programs. That of 32-bit ones is another, which no name is known of: its
+ * address is no offset in the first.
+ */
+static bool is_64bit_vdso(const struct vp_frame *f)
+{
+	return f->verdict == VP_VERDICT_VDSO && f->pc > UINT32_MAX;
+}
+
 static struct vp_at user_at(const struct vp_frame *f)
 {
 	bool in_file = f->verdict == VP_VERDICT_FILE && f->file_id != VP_FILE_ID_NONE;
 
 	return (struct vp_at){
-		.value = in_file || f->verdict == VP_VERDICT_VDSO ? f->offset : f->pc,
+		.value = in_file || is_64bit_vdso(f) ? f->offset : f->pc,
 		.file_id = in_file ? f->file_id : VP_FILE_ID_NONE,
 		.verdict = f->verdict,
 		.leaf = !!(f->flags & VP_FRAME_F_LEAF),

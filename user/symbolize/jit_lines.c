@@ -24,11 +24,19 @@ static uint32_t read_u32(const char *at)
 	return v;
 }
 
+static bool is_last_file(const struct jit_lines *l, const char *file, size_t len)
+{
+	const char *last;
+
+	if (!l->file_bytes)
+		return false;
+	last = l->files + l->last_file;
+	return strlen(last) == len && !memcmp(last, file, len);
+}
+
 static int add_file(struct jit_lines *l, const char *file, size_t len)
 {
-	const char *last = l->files + l->last_file;
-
-	if (l->file_bytes && strlen(last) == len && !memcmp(last, file, len))
+	if (is_last_file(l, file, len))
 		return 0;
 	if (vp_array_room((void **)&l->files, &l->file_cap, l->file_bytes, len + 1, 1))
 		return -ENOMEM;
