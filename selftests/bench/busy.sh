@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # Ten seconds of a busy machine, which stays busy: how long it takes from the end of sampling until
-# every frame has its name, and until the report is written. Prints rows as bench.h describes.
+# every frame has its name. Prints rows as bench.h describes.
 here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=selftests/e2e/lib.sh
 source "$here/../e2e/lib.sh" || exit 1
@@ -46,7 +46,7 @@ start_load() {
 
 # measure NAME FIGURE OPTION…
 measure() {
-	local name=$1 figure=$2 named verdict ended written facts
+	local name=$1 figure=$2 functions files named verdict facts
 	shift 2
 	vp_ok record -a -v -F 999 --duration $seconds "$@" -o "$TMPDIR/x.html"
 	facts=$(sed -n 's/^symbolized \([0-9]*\) functions of \([0-9]*\) files in \([0-9]*\) ms.*/\1 \2 \3/p' "$ERR")
