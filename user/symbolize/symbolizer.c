@@ -26,6 +26,7 @@
 
 #define DEFAULT_MAX_BYTES (256ULL << 20)
 #define KEPT_FDS_MAX	  64
+#define FILED_TABLES_MAX  64
 /* Others may push a table out again before its reader comes to it. */
 #define REREADS_MAX	  8
 
@@ -46,7 +47,7 @@ struct entry {
 struct vp_symbolizer {
 	char *kallsyms_path;
 	uint64_t max_bytes, pack_bytes;
-	int demangle, keep_unreachable;
+	int demangle, keep_unreachable, names_in_memory;
 	struct debug_finder *finder;
 	uint64_t clock; /* atomic: goes on when another file is asked for than last time */
 
@@ -56,6 +57,7 @@ struct vp_symbolizer {
 	struct ptr_map files;	      /* file_id -> struct entry, which stay until the end */
 	struct entry **tables;	      /* those that have a table */
 	size_t table_cnt, table_cap;
+	size_t filed_cnt; /* tables whose names stay in an open file, and loads that may make one */
 	struct string_set strings;
 	struct entry vdso;
 	struct kallsyms *kernel;     /* NULL: not read yet */
@@ -115,6 +117,7 @@ static void remove_table(struct vp_symbolizer *s, struct entry *e)
 static void evict(struct vp_symbolizer *s, struct entry *e)
 {
 	remove_table(s, e);
+	s->filed_cnt -= !!symtab_has_filed_names(e->f.table);
 	symbol_file_drop_table(&e->f);
 	count_bytes(s, e);
 	s->stats.evicted_cnt++;
@@ -229,6 +232,42 @@ static void maybe_pack(struct vp_symbolizer *s, struct symbol_file *f)
 		symtab_pack_names(f->table);
 }
 
+/* Whether the table that is read next may leave its names in their file. */
+static int reserve_filed(struct vp_symbolizer *s)
+{
+	pthread_rwlock_wrlock(&s->lock);
+	int may = !s->names_in_memory && s->filed_cnt < FILED_TABLES_MAX;
+
+	s->filed_cnt += (size_t)may;
+	pthread_rwlock_unlock(&s->lock);
+	return may;
+}
+
+/* Gives that back unless it did. */
+static void settle_filed(struct vp_symbolizer *s, int reserved, const struct symtab *table)
+{
+	if (!reserved || (table && symtab_has_filed_names(table)))
+		return;
+	pthread_rwlock_wrlock(&s->lock);
+	s->filed_cnt--;
+	pthread_rwlock_unlock(&s->lock);
+}
+
+/* Reads fd, or takes a negative errno for what came of opening it. */
+static int read_file(struct vp_symbolizer *s, int fd, const struct debug_origin *at,
+		     struct symbol_file *f)
+{
+	const struct elf_symbols_from from = {
+		.finder = s->finder,
+		.at = *at,
+		.leave_names = fd >= 0 && reserve_filed(s),
+	};
+	int err = symbol_file_read(f, fd, &from);
+
+	settle_filed(s, from.leave_names, f->table);
+	return err;
+}
+
 /* The entry's table, just read, is kept if there is room for it. With the lock held. */
 static void admit_table(struct vp_symbolizer *s, struct entry *e, struct symtab *table)
 {
@@ -239,6 +278,7 @@ static void admit_table(struct vp_symbolizer *s, struct entry *e, struct symtab 
 		touch(s, e);
 		count_bytes(s, e);
 	} else {
+		s->filed_cnt -= !!symtab_has_filed_names(table);
 		symtab_free(table);
 		set_reason(s, e, VP_SYM_OVER_LIMIT);
 		s->stats.lost_file_cnt++;
@@ -280,14 +320,13 @@ static void keep_or_close(struct vp_symbolizer *s, struct symbol_file *f, int fd
 static int load_fd(struct vp_symbolizer *s, struct entry *e, int fd, const struct debug_origin *at,
 		   const struct vp_mapped_file *m)
 {
-	const struct elf_symbols_from from = {.finder = s->finder, .at = *at};
 	struct symbol_file read = SYMBOL_FILE_NONE;
 	int err = fd == -ENOMEM ? fd : 0;
 
 	if (fd >= 0) /* before it is read: what is written meanwhile makes it another file */
 		err = file_home_find(&read.home, fd, at->path, m);
 	if (!err)
-		err = symbol_file_read(&read, fd, &from);
+		err = read_file(s, fd, at, &read);
 	if (fd >= 0)
 		keep_or_close(s, &read, fd);
 	if (err) {
@@ -408,16 +447,13 @@ static int is_evicted(struct vp_symbolizer *s, const struct entry *e)
 /* Whoever comes second finds the table there. */
 static void read_again(struct vp_symbolizer *s, struct entry *e)
 {
-	const struct elf_symbols_from from = {
-		.finder = s->finder,
-		.at = {.tgid = e->f.tgid, .path = e->f.home.path},
-	};
+	const struct debug_origin at = {.tgid = e->f.tgid, .path = e->f.home.path};
 	struct symbol_file read = SYMBOL_FILE_NONE;
 
 	pthread_mutex_lock(&s->reread_mutex);
 	if (is_evicted(s, e)) {
 		int fd = open_again(s, e);
-		int err = symbol_file_read(&read, fd, &from);
+		int err = read_file(s, fd, &at, &read);
 
 		if (fd == -EMFILE || fd == -ENFILE)
 			err = fd; /* the file may still be there */
@@ -489,18 +525,20 @@ static int name_hit(struct vp_symbolizer *s, const struct name_place *at, const 
 		    const struct symtab_hit *hit, struct vp_symbol *out)
 {
 	char *raw = NULL;
+	int err = 0;
 
 	out->offset = hit->offset;
 	out->source = hit->source;
 	out->name = ptr_map_get(at->names, hit->name_id);
 	if (!out->name)
-		raw = symtab_copy_name(t, hit);
+		err = symtab_copy_name(t, hit, &raw);
 	pthread_rwlock_unlock(&s->lock);
 
 	if (raw)
 		out->name = make_name(s, at, hit->name_id, raw);
 	if (!out->name) {
-		*out = (struct vp_symbol){.reason = VP_SYM_OVER_LIMIT};
+		*out = (struct vp_symbol){.reason = err && err != -ENOMEM ? VP_SYM_GONE
+									  : VP_SYM_OVER_LIMIT};
 		return -ENOENT;
 	}
 	return 0;
@@ -699,6 +737,7 @@ static int init(struct vp_symbolizer *s, const struct vp_symbolizer_opts *opts)
 	s->pack_bytes = opts && opts->pack_bytes ? opts->pack_bytes : s->max_bytes / 8;
 	s->demangle = !opts || opts->demangle;
 	s->keep_unreachable = opts && opts->keep_unreachable;
+	s->names_in_memory = opts && opts->names_in_memory;
 	s->vdso.serial = ++s->last_serial;
 	s->vdso.f = SYMBOL_FILE_NONE;
 	s->clock = 1; /* later than 0, when nothing was asked for */
@@ -776,7 +815,7 @@ const char *vp_sym_reason_text(enum vp_sym_reason reason)
 		[VP_SYM_GAP] = "no symbol covers the address",
 		[VP_SYM_HIDDEN] = "kernel addresses are hidden (kptr_restrict)",
 		[VP_SYM_OVER_LIMIT] = "the memory limit for symbols was reached",
-		[VP_SYM_GONE] = "its symbols made room for others, and the file is gone since",
+		[VP_SYM_GONE] = "the file was changed or removed since it was read",
 	};
 
 	return (unsigned int)reason < VP_SYM_REASON_CNT ? texts[reason] : "unknown reason";

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * From (file, file offset) and kernel addresses to names. Tables are read once per file, as
- * soon as a sample needs them (the process may be gone a moment later), and no descriptor
- * is kept unless it is asked for.
+ * soon as a sample needs them (the process may be gone a moment later). The only files that stay
+ * open are, at most 64 of them, those of large tables, whose names are read as they are asked for.
  */
 #ifndef VP_SYMBOLIZER_H
 #define VP_SYMBOLIZER_H
@@ -41,7 +41,7 @@ enum vp_sym_reason {
 	VP_SYM_GAP,	    /* no symbol covers the address */
 	VP_SYM_HIDDEN,	    /* kernel addresses are hidden (kptr_restrict) */
 	VP_SYM_OVER_LIMIT,  /* the memory limit was reached */
-	VP_SYM_GONE,	    /* was evicted, and its file is gone or another one since */
+	VP_SYM_GONE,	    /* its file was changed or removed before all of it was read */
 };
 #define VP_SYM_REASON_CNT (VP_SYM_GONE + 1)
 
@@ -90,7 +90,12 @@ struct vp_symbolizer_opts {
 	 */
 	uint64_t max_bytes;
 	/*
-	 * When tables take that much, those that follow have their names packed: a quarter of the
+	 * Names of large tables are held in memory, too, instead of the files they are in being
+	 * held open.
+	 */
+	int names_in_memory;
+	/*
+	 * When tables take that much, those that follow have such names packed: a quarter of the
 	 * memory for twice the time to read them. 0: an eighth of max_bytes.
 	 */
 	uint64_t pack_bytes;
