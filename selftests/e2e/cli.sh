@@ -22,7 +22,7 @@ for command in record maps find doctor; do
 	cp "$TMPDIR/top" "$OUT"
 done
 vp_ok record --help
-for option in -a -p -t -G -F --duration -o --unwind-mode --track --all-maps -q -v; do
+for option in -a -p -t -G -F --duration -o --unwind-mode --track --symbol-memory --inlines --debuginfod --all-maps -q -v; do
 	grep -q -w -e "$option" "$OUT" || fail "record --help lacks $option"
 done
 vp_ok --version
@@ -59,6 +59,8 @@ usage 'abc' record -t abc
 usage 'bogus' record --unwind-mode bogus
 usage 'bogus' record --call-graph bogus
 usage 'bogus' record --track bogus
+usage '12Q' record --symbol-memory 12Q
+usage '10K' record --symbol-memory 10K
 usage '' record --duration 0.2 --
 usage '' record -a -p 1
 usage '' record -p $$ -- true

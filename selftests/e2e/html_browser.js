@@ -137,6 +137,20 @@
 		Ui.setSearch("", false);
 	}
 
+	function sourceLines() {
+		mouse("mousemove", find("send"));
+		same("line", el("tip").innerText.includes("at /src/send.h:3\n"), true);
+		mouse("mousemove", find("parse"));
+		same("lines", el("tip").innerText.includes("at /src/parse.c:12 (67 %), :14 (23 %), /src/parse.h:? (10 %)\n"), true);
+		mouse("mousemove", find("main"));
+		same("no line", el("tip").innerText.includes(" at "), false);
+		Ui.showTab(true);
+		const cells = [...el("hot-rows").rows].map((r) => r.cells[3].innerText);
+		same("in the table", [cells.includes("app · parse.c:12"), cells.includes("app · send.h:3")], [true, true]);
+		Ui.showTab(false);
+		same("marked as inlined", el("legend").innerText.includes("inlined"), true);
+	}
+
 	// Rows must be sorted, without overlaps, and within their parents.
 	function places() {
 		for (const row of v().rows) {
@@ -230,7 +244,7 @@
 	}
 
 	const checks = {
-		known: () => [splits, searches, nextMatches, addresses, zooms, keys, table, places].forEach((f) => f()),
+		known: () => [splits, searches, nextMatches, addresses, zooms, keys, table, sourceLines, places].forEach((f) => f()),
 		big, deep, hostile, empty,
 	};
 	const box = document.createElement("pre");

@@ -37,7 +37,8 @@ static const struct vp_label *label(struct made *m, const char *text, const char
 	}
 
 	struct vp_label *l = &m->labels[m->label_cnt];
-	*l = (struct vp_label){strdup(text), module, kind, (uint32_t)m->label_cnt};
+	*l = (struct vp_label){
+		.text = strdup(text), .module = module, .kind = kind, .id = (uint32_t)m->label_cnt};
 	m->by_id[m->label_cnt++] = l;
 	return l;
 }
@@ -70,14 +71,30 @@ static void words(struct made *m, const char *comm, uint32_t tgid, uint32_t tid,
 	free(copy);
 }
 
+static void lines(struct made *m, const char *name, const struct vp_line *of, size_t cnt)
+{
+	for (size_t i = 0; i < m->label_cnt; i++) {
+		if (!strcmp(m->labels[i].text, name)) {
+			m->labels[i].lines = of;
+			m->labels[i].line_cnt = cnt;
+		}
+	}
+}
+
 static void make_known(struct made *m)
 {
+	static const struct vp_line of_parse[] = {
+		{"/src/parse.c", 12, 40}, {"/src/parse.c", 14, 14}, {"/src/parse.h", 0, 6}};
+	static const struct vp_line of_send[] = {{"/src/send.h", 3, 20}};
+
 	words(m, "web", 10, 10, 40, "umain userve uparse");
 	words(m, "web", 10, 10, 10, "umain userve uparse uparse");
 	words(m, "web", 10, 11, 20, "umain userve isend kdo_write");
 	words(m, "db", 20, 20, 25, "umain ulookup");
 	words(m, "db", 20, 20, 3, "umain j[jit] uparse");
 	words(m, "db", 20, 20, 2, "?[unknown]");
+	lines(m, "parse", of_parse, 3);
+	lines(m, "send", of_send, 1);
 }
 
 static const char *const verbs[] = {"read",  "write", "parse",	"alloc", "free", "lookup", "insert",
@@ -196,11 +213,14 @@ static void make_hostile(struct made *m)
 		"\xe6\x97\xa5\xe6\x9c\xac\xe8\xaa\x9e \xf0\x9f\x94\xa5",
 		"",
 	};
+	static struct vp_line of[CNT(names)];
 	const struct vp_label *frames[CNT(names)];
 
 	for (size_t i = 0; i < CNT(names); i++) {
+		of[i] = (struct vp_line){names[(i + 2) % CNT(names)], (uint32_t)i, 1};
 		frames[i] = label(m, names[i], names[(i + 1) % CNT(names)],
 				  (enum vp_label_kind)(i % 5));
+		lines(m, names[i], of, i + 1);
 		stack(m, names[i], 1, (uint32_t)i + 1, 1, frames, i + 1);
 	}
 }

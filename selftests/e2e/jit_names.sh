@@ -90,6 +90,22 @@ assert_nameless "a FIFO" jit_names
 rm "$map"
 stop "$WL_PID"
 
+# A copy made by fork: its parent has told of the code. Also one of which only this is known: that it
+# runs; and one whose parent is not recorded, but is there to be asked.
+for mode in map dump; do
+	record_command "$WORKLOADS/jit_names" "$mode" 0.5 fork
+	remove_map
+	assert_names "$mode, of a copy" jit_names 'main;run_made'
+	start jit_names "$mode" 0 fork
+	vp_ok record -p "$(ready_value pid)" -F 499 --duration 0.4 -o "$folded"
+	assert_names "$mode, of a copy alone" jit_names 'main;run_made'
+	vp_ok sym --json -p "$(ready_value pid)" "$(ready_value page)"
+	jq -e '.frames[0].function == "made_first"' "$OUT" >/dev/null || fail "$mode, sym: $(cat "$OUT")"
+	stop "$WL_PID"
+	remove_map
+done
+rm -f "$TMPDIR"/jit-*.dump
+
 # In a pid namespace and a chroot: by the number and in the place that the process knows. One here
 # that is named so is another's.
 if unshare -p -m true 2>/dev/null; then

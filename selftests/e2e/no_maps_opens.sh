@@ -61,3 +61,6 @@ for command in "maps -p $WL_PID --all-maps" "find -p $WL_PID 0x1000" "maps --all
 done
 count "$VMAPROF" record -F 499 -o "$TMPDIR/x.folded" -- "$WORKLOADS/dlhost" 0.2 1
 assert_none "record -- dlhost"
+count "$VMAPROF" record -a --inlines -F 499 --duration 1 -o "$TMPDIR/x.folded"
+[ "$STATUS" = 0 ] || fail "record --inlines: exit $STATUS"
+assert_none "record --inlines"

@@ -26,9 +26,14 @@ static void read_up_to(struct jitdump *d, struct jit_table *t, const uint8_t *da
 	} while (next != *offset);
 }
 
+static int differ(const char *a, const char *b)
+{
+	return a && b ? strcmp(a, b) : a != b;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct jit_table whole = {.max_bytes = 1 << 20}, grown = {.max_bytes = 1 << 20};
+	struct jit_table whole = {.max_bytes = 1 << 20, .keeps_lines = true}, grown = whole;
 	struct jitdump one = {0}, two = {0};
 	uint64_t offset = 0;
 
@@ -40,12 +45,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (one.bad_cnt != two.bad_cnt || one.ended != two.ended || one.pid != two.pid)
 		abort();
 	for (uint64_t addr = 0; addr < 0x4000; addr += 0x11) {
-		const char *a = jit_table_find(&whole, addr), *b = jit_table_find(&grown, addr);
+		struct jit_found a = {0}, b = {0};
 
-		if (!a != !b || (a && (strcmp(a, b) || strlen(a) >= VP_JIT_NAME_BYTES)))
+		jit_table_find(&whole, addr, &a);
+		jit_table_find(&grown, addr, &b);
+		if (differ(a.name, b.name) || differ(a.file, b.file) || a.line != b.line ||
+		    a.offset != b.offset || (a.name && strlen(a.name) >= VP_JIT_NAME_BYTES))
 			abort();
 	}
 	jit_table_clear(&whole);
 	jit_table_clear(&grown);
+	jitdump_free(&one);
+	jitdump_free(&two);
 	return 0;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Perf maps: given in two pieces they tell the same as in one. */
+#include "../lib/jit_name_at.h"
 #include "symbolize/perf_map.h"
 
 #include <stdlib.h>
@@ -15,7 +16,7 @@ static void feed(struct perf_map *m, struct jit_table *t, const uint8_t *data, s
 
 static void compare(struct jit_table *a, struct jit_table *b, uint64_t addr)
 {
-	const char *in_a = jit_table_find(a, addr), *in_b = jit_table_find(b, addr);
+	const char *in_a = jit_name_at(a, addr), *in_b = jit_name_at(b, addr);
 
 	if (!in_a != !in_b || (in_a && (strcmp(in_a, in_b) || strlen(in_a) >= VP_JIT_NAME_BYTES)))
 		abort();

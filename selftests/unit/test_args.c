@@ -76,6 +76,28 @@ Test(args, an_error_need_not_be_asked_for)
 	cr_expect(eq(int, vp_pids_parse(&pids, "x", NULL), -EINVAL));
 }
 
+Test(args, sizes_are_megabytes_or_have_a_unit)
+{
+	uint64_t n = 0;
+
+	cr_expect(zero(int, vp_parse_size("3", &n)));
+	cr_expect(eq(u64, n, 3ULL << 20));
+	cr_expect(zero(int, vp_parse_size("5K", &n)));
+	cr_expect(eq(u64, n, 5ULL << 10));
+	cr_expect(zero(int, vp_parse_size("64M", &n)));
+	cr_expect(eq(u64, n, 64ULL << 20));
+	cr_expect(zero(int, vp_parse_size("2g", &n)));
+	cr_expect(eq(u64, n, 2ULL << 30));
+	cr_expect(zero(int, vp_parse_size("0", &n)));
+	cr_expect(zero(u64, n));
+
+	static const char *const wrong[] = {
+		"",   "M",    "-1M", "1.5G", "1MB",	     "1 M",
+		" 1", "0x10", "1T",  "1KK",  "17179869184G", "99999999999999999999999"};
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
+		cr_expect(eq(int, vp_parse_size(wrong[i], &n), -EINVAL), "%s", wrong[i]);
+}
+
 Test(args, numbers_are_whole)
 {
 	uint64_t n = 0;

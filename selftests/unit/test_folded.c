@@ -8,17 +8,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* has no place in this format */
+static const struct vp_line a_line = {"/src/app.h", 7, 1};
+
 static const struct vp_label labels[] = {
-	{"main", "app", VP_LABEL_USER, 0},
-	{"read", "libc.so.6", VP_LABEL_USER, 1},
-	{"vfs_read", "[kernel]", VP_LABEL_KERNEL, 2},
-	{"[jit]", "", VP_LABEL_JIT, 3},
-	{"inl<int, 3>(char const*)", "app", VP_LABEL_INLINED, 4},
-	{"[unknown]", "", VP_LABEL_UNKNOWN, 5},
-	{"main", "other", VP_LABEL_USER, 6},
-	{"a;b\nc\t\x7f\xff", "app", VP_LABEL_USER, 7},
-	{"main x", "app", VP_LABEL_USER, 8},
-	{"", "app", VP_LABEL_USER, 9},
+	{"main", "app", VP_LABEL_USER, 0, NULL, 0},
+	{"read", "libc.so.6", VP_LABEL_USER, 1, NULL, 0},
+	{"vfs_read", "[kernel]", VP_LABEL_KERNEL, 2, NULL, 0},
+	{"[jit]", "", VP_LABEL_JIT, 3, NULL, 0},
+	{"inl<int, 3>(char const*)", "app", VP_LABEL_INLINED, 4, &a_line, 1},
+	{"[unknown]", "", VP_LABEL_UNKNOWN, 5, NULL, 0},
+	{"main", "other", VP_LABEL_USER, 6, NULL, 0},
+	{"a;b\nc\t\x7f\xff", "app", VP_LABEL_USER, 7, NULL, 0},
+	{"main x", "app", VP_LABEL_USER, 8, NULL, 0},
+	{"", "app", VP_LABEL_USER, 9, NULL, 0},
 };
 #define LABEL_CNT (sizeof(labels) / sizeof(labels[0]))
 

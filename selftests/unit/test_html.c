@@ -50,7 +50,10 @@ static void setup(void)
 	report.stack_cnt = STACK_CNT;
 	for (uint32_t i = 0; i < LABEL_CNT; i++) {
 		snprintf(texts[i], sizeof(texts[i]), "f%u", i);
-		labels[i] = (struct vp_label){texts[i], "m", (enum vp_label_kind)(i % 5), i};
+		labels[i] = (struct vp_label){.text = texts[i],
+					      .module = "m",
+					      .kind = (enum vp_label_kind)(i % 5),
+					      .id = i};
 		by_id[i] = &labels[i];
 	}
 	for (uint32_t i = 0; i < STACK_CNT; i++) {
@@ -212,6 +215,8 @@ Test(html, hostile_names_stay_inert)
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		one_stack(names[i]);
 		meta.hostname = meta.target = meta.version = argv[3] = (char *)names[i];
+		labels[0].lines = &(struct vp_line){names[i], 1, 1};
+		labels[0].line_cnt = 1;
 		char *text = page();
 
 		cr_assert(eq(sz, count_of(text, "<script"), count_of(safe, "<script")));
@@ -222,6 +227,38 @@ Test(html, hostile_names_stay_inert)
 		free(text);
 	}
 	free(safe);
+}
+
+static struct vp_line some_lines[] = {
+	{"/src/<b>.c", 7, 20}, {"/src/<b>.c", 9, 10}, {"/src/a.h", 0, 6},
+	{"/src/a.h", 1, 3},    {"/src/a.h", 2, 2},    {"/src/never/shown.h", 3, 1},
+};
+
+Test(html, lines_of_a_label_are_the_most_frequent_few)
+{
+	one_stack("main");
+	labels[0].lines = some_lines;
+	labels[0].line_cnt = 6;
+	char *text = page();
+
+	cr_assert(strstr(text, "\"files\":[\"/src/\\u003cb\\u003e.c\",\"/src/a.h\"],\n"
+			       "\"lines\":{\"0\":[42,0,7,20,0,9,10,1,0,6,1,1,3,1,2,2]},") != NULL);
+	cr_assert(strstr(text, "<bdi>main, /src/&lt;b&gt;.c:7</bdi>") != NULL);
+	free(text);
+
+	labels[0].lines = &some_lines[2];
+	labels[0].line_cnt = 1;
+	text = page();
+	cr_assert(strstr(text, "<bdi>main, /src/a.h</bdi>") != NULL);
+	free(text);
+}
+
+Test(html, no_lines_take_no_room)
+{
+	char *text = page();
+
+	cr_assert(strstr(text, "\"lines\":{") == NULL && strstr(text, "\"files\":") == NULL);
+	free(text);
 }
 
 Test(html, noscript_table_counts_recursion_once)
@@ -272,7 +309,7 @@ Test(html, ten_thousand_distinct_stacks_stay_below_three_megabytes)
 
 	for (uint32_t i = 0; i < FUNCTIONS; i++) {
 		snprintf(names[i], sizeof(names[i]), "a_function_of_a_common_length_%u", i);
-		many[i] = (struct vp_label){names[i], "libapp.so.1", VP_LABEL_USER, i};
+		many[i] = (struct vp_label){.text = names[i], .module = "libapp.so.1", .id = i};
 		many_by_id[i] = &many[i];
 	}
 	for (uint32_t i = 0; i < CNT; i++) {

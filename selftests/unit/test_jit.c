@@ -2,6 +2,7 @@
 /* The test is the process with the JIT: its map is /tmp/perf-PID.map. */
 #include "proc_life.h"
 #include "symbolize/jit.h"
+#include "target.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
@@ -200,6 +201,119 @@ Test(jit, a_jitdump_that_another_process_wrote_names_nothing)
 	expect(0x1000, "own");
 }
 
+/* ---- copies ---- */
+
+static void be_a_copy(void *arg)
+{
+	(void)arg;
+	target_pause();
+}
+
+static void run_a_program(void *arg)
+{
+	(void)arg;
+	execlp("sleep", "sleep", "100", NULL);
+}
+
+static void read_copy(const struct vp_proc_id *copy)
+{
+	read_life(copy);
+	expect_of(copy, 0x1000, "first");
+}
+
+Test(jit, a_forked_copy_has_the_names_that_its_parent_tells)
+{
+	struct vp_proc_id copy;
+	char own[64];
+	struct target t;
+	FILE *f;
+
+	write_map("w", "1000 20 first\n2000 20 second\n");
+	target_start(&t, be_a_copy, NULL);
+	copy = proc_life(t.pid);
+	read_copy(&copy);
+	/* but what it tells itself precedes */
+	snprintf(own, sizeof(own), "/tmp/perf-%d.map", t.pid);
+	f = fopen(own, "w");
+	cr_assert(ne(ptr, f, NULL));
+	fputs("2000 10 its own\n", f);
+	fclose(f);
+	read_copy(&copy);
+	expect_of(&copy, 0x2000, "its own");
+	expect_of(&copy, 0x2010, "second");
+	expect(0x2000, "second");
+	unlink(own);
+	target_end(&t);
+	/* what it was is known when it is gone */
+	read_copy(&copy);
+}
+
+Test(jit, a_child_that_runs_a_program_of_its_own_has_no_names_of_its_parents)
+{
+	struct vp_proc_id child;
+	struct target t;
+	char byte;
+
+	write_map("w", "1000 20 first\n");
+	target_start(&t, run_a_program, NULL);
+	child = proc_life(t.pid);
+	/* its end of the socket is closed when it runs that */
+	cr_assert(zero(sz, (size_t)read(t.fd, &byte, 1)));
+	read_life(&child);
+	expect_of(&child, 0x1000, "none");
+	target_end(&t);
+}
+
+Test(jit, whose_copy_a_life_is_may_be_told)
+{
+	struct vp_proc_id copy = {.tgid = 4000000, .start_ns = 1, .exec_id = 2}, grandchild = copy;
+
+	grandchild.exec_id = 3;
+	write_map("w", "1000 20 first\n");
+	cr_assert(zero(int, vp_jit_inherit(jit, &copy, &life)));
+	cr_assert(zero(int, vp_jit_inherit(jit, &grandchild, &copy)));
+	read_copy(&grandchild);
+	/* not for ever if somebody says that it is its own grandparent */
+	cr_assert(zero(int, vp_jit_inherit(jit, &life, &grandchild)));
+	read_copy(&grandchild);
+	expect_of(&grandchild, 0x2000, "none");
+}
+
+Test(jit, a_jitdump_that_a_copy_has_mapped_is_its_parents)
+{
+	struct vp_mapped_file m = {.tgid = (uint32_t)getpid(), .name = dump};
+	struct vp_proc_id copy = {.tgid = 4000000, .start_ns = 1};
+	struct stat st;
+
+	write_dump((uint32_t)getpid(), 0x1000, "first");
+	cr_assert(zero(int, stat(dump, &st)));
+	m.user_ino = st.st_ino;
+	cr_assert(zero(int, vp_jit_inherit(jit, &copy, &life)));
+	cr_assert(zero(int, vp_jit_read(jit, &copy, &m)));
+	expect_of(&copy, 0x1000, "first");
+}
+
+/* ---- all that is known ---- */
+
+Test(jit, an_answer_says_how_far_into_what_and_where_it_is_from)
+{
+	struct vp_jit_symbol sym;
+
+	write_map("w", "1000 20 first\n2000 20 second\n");
+	write_dump((uint32_t)getpid(), 0x1000, "of the dump");
+	read_life(&life);
+	cr_assert(zero(int, vp_jit_look_up(jit, &life, 0x1004, &sym)));
+	cr_expect(eq(str, sym.name, "of the dump"));
+	cr_expect(eq(u64, sym.offset, 4));
+	cr_expect(eq(str, (char *)sym.source, "jitdump"));
+	cr_expect(zero(u32, sym.line));
+	cr_assert(zero(int, vp_jit_look_up(jit, &life, 0x2008, &sym)));
+	cr_expect(eq(str, sym.name, "second"));
+	cr_expect(eq(u64, sym.offset, 8));
+	cr_expect(eq(str, (char *)sym.source, "perf_map"));
+	cr_expect(eq(int, vp_jit_look_up(jit, &life, 0x3000, &sym), -ENOENT));
+}
+
 /* ---- limits ---- */
 
 Test(jit, more_than_is_to_be_read_is_left)
@@ -303,4 +417,35 @@ Test(jit, many_threads_read_while_the_file_grows)
 		expect_of(&life, (uint64_t)(0x10000 + i * 0x10), name);
 	}
 	cr_expect(zero(u64, stats().bad_cnt));
+}
+
+static void *read_a_few_times(void *arg)
+{
+	for (int i = 0; i < 2000; i++)
+		vp_jit_read(jit, &life, NULL);
+	written = true;
+	return arg;
+}
+
+Test(jit, a_file_that_is_truncated_and_written_while_it_is_read_is_survived)
+{
+	static char lines[1 << 16];
+	const size_t len = sizeof("1000 20 again and again\n") - 1;
+	pthread_t thread;
+	int fd = open(map, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+
+	cr_assert(ge(int, fd, 0));
+	for (size_t at = 0; at + len < sizeof(lines); at += len)
+		strcpy(lines + at, "1000 20 again and again\n");
+	cr_assert(zero(int, pthread_create(&thread, NULL, read_a_few_times, NULL)));
+	while (!written) {
+		cr_assert(gt(sz, (size_t)pwrite(fd, lines, sizeof(lines) / len * len, 0), 0));
+		cr_assert(zero(int, ftruncate(fd, 100)));
+		cr_assert(zero(int, ftruncate(fd, 0)));
+	}
+	pthread_join(thread, NULL);
+	close(fd);
+	write_map("w", "2000 20 at last\n");
+	expect(0x2000, "at last");
+	cr_expect(le(u64, stats().bytes, 64 << 20));
 }

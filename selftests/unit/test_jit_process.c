@@ -98,6 +98,16 @@ Test(jit_process, links_lead_nowhere)
 	expect_map("");
 }
 
+/* Root's files count; that one of them has a second name here is somebody else's doing. */
+Test(jit_process, a_second_name_of_a_file_is_not_believed)
+{
+	fixture_text(&x, "outside/real", "elsewhere");
+	fixture_run(&x, "ln outside/real tmp/perf-7.map");
+	expect_map("");
+	fixture_run(&x, "rm outside/real");
+	expect_map("elsewhere");
+}
+
 Test(jit_process, a_directory_that_is_a_link_stays_below_the_root)
 {
 	fixture_text(&x, "outside/perf-7.map", "own");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Ranges that overlap against an array with the owner of each address. */
+#include "jit_name_at.h"
 #include "symbolize/jit_table.h"
 
 #include <criterion/criterion.h>
@@ -33,7 +34,7 @@ static void add(uint64_t start, uint64_t size, const char *name)
 
 static void expect(uint64_t addr, const char *name)
 {
-	const char *found = jit_table_find(&t, addr);
+	const char *found = jit_name_at(&t, addr);
 
 	cr_expect(eq(str, (char *)(found ? found : "none"), (char *)name), "at %lx", addr);
 }
@@ -201,7 +202,7 @@ Test(jit_table, long_names_are_cut_between_characters)
 		for (size_t i = shift; i + 3 <= sizeof(name); i += 3)
 			memcpy(name + i, "\xe2\x82\xac", 3);
 		cr_assert(zero(int, jit_table_add(&t, &c, name, sizeof(name) - 3)));
-		found = jit_table_find(&t, 0x100);
+		found = jit_name_at(&t, 0x100);
 		len = strlen(found);
 		cr_expect(lt(sz, len, VP_JIT_NAME_BYTES));
 		cr_expect(ge(sz, len, VP_JIT_NAME_BYTES - 8));
@@ -211,13 +212,13 @@ Test(jit_table, long_names_are_cut_between_characters)
 	/* the longest that is whole */
 	memset(name, 'y', sizeof(name));
 	cr_assert(zero(int, jit_table_add(&t, &c, name, VP_JIT_NAME_BYTES - 1)));
-	found = jit_table_find(&t, 0x100);
+	found = jit_name_at(&t, 0x100);
 	cr_expect(eq(sz, strlen(found), VP_JIT_NAME_BYTES - 1));
 	cr_expect(eq(chr, found[VP_JIT_NAME_BYTES - 2], 'y'));
 	/* bytes of no encoding, and one NUL */
 	memset(name, 0x80, sizeof(name));
 	cr_assert(zero(int, jit_table_add(&t, &c, name, sizeof(name))));
-	cr_expect(gt(sz, strlen(jit_table_find(&t, 0x100)), VP_JIT_NAME_BYTES - 8));
+	cr_expect(gt(sz, strlen(jit_name_at(&t, 0x100)), VP_JIT_NAME_BYTES - 8));
 	cr_assert(zero(int, jit_table_add(&t, &c, "ab\0cd", 5)));
 	expect(0x100, "ab");
 }

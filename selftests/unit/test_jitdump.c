@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Files as the specification has them, read as a whole and in pieces. */
+#include "jit_name_at.h"
 #include "symbolize/jitdump.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,9 +24,16 @@ static void set_up(void)
 static void tear_down(void)
 {
 	jit_table_clear(&t);
+	jitdump_free(&d);
 }
 
 TestSuite(jitdump, .init = set_up, .fini = tear_down);
+
+static void start_again(void)
+{
+	jitdump_free(&d);
+	d = (struct jitdump){0};
+}
 
 /* ---- making a file ---- */
 
@@ -94,6 +103,25 @@ static void put_other(uint32_t id, uint32_t body)
 		put("\xff", 1);
 }
 
+static void begin_debug(uint64_t addr, uint64_t line_cnt, size_t line_bytes)
+{
+	put32(2);
+	put32((uint32_t)(32 + line_bytes));
+	put64(9);
+	put64(addr);
+	put64(line_cnt);
+}
+
+#define LINE_BYTES(name) (16 + sizeof(name))
+
+static void put_line(uint64_t addr, uint32_t line, const char *name)
+{
+	put64(addr);
+	put32(line);
+	put32(0);
+	put(name, strlen(name) + 1);
+}
+
 /* ---- reading it ---- */
 
 /* What there is of the first `end` bytes, by windows of `window`. */
@@ -127,9 +155,21 @@ static void read_all(void)
 
 static void expect(uint64_t addr, const char *name)
 {
-	const char *found = jit_table_find(&t, addr);
+	const char *found = jit_name_at(&t, addr);
 
 	cr_expect(eq(str, (char *)(found ? found : "none"), (char *)name), "at %lx", addr);
+}
+
+/* "name+offset file:line" */
+static void expect_line(uint64_t addr, const char *text)
+{
+	struct jit_found found;
+	char got[256] = "none";
+
+	if (jit_table_find(&t, addr, &found))
+		snprintf(got, sizeof(got), "%s+%lu %s:%u", found.name, found.offset,
+			 found.file ? found.file : "none", found.line);
+	cr_expect(eq(str, (char *)got, (char *)text), "at %lx", addr);
 }
 
 static void put_example(void)
@@ -215,7 +255,7 @@ Test(jitdump, other_files_are_refused)
 		uint64_t offset = 0;
 
 		size = 0;
-		d = (struct jitdump){0};
+		start_again();
 		put_header(headers[i][0], headers[i][1], headers[i][2]);
 		put_load(0x1000, 0x40, 1, "first");
 		cr_expect(eq(int, read_up_to(size, JITDUMP_WINDOW_BYTES, &offset), -ENOEXEC));
@@ -230,7 +270,7 @@ static void expect_bad_load(size_t field, uint64_t value, size_t bytes)
 	size_t at;
 
 	jit_table_clear(&t);
-	d = (struct jitdump){0};
+	start_again();
 	size = 0;
 	put_header(0x4a695444, 1, 40);
 	at = size;
@@ -268,20 +308,175 @@ Test(jitdump, damaged_records_name_nothing)
 	expect(0x2000, "none");
 }
 
-Test(jitdump, garbage_is_survived)
+static void put_example_with_lines(void)
+{
+	put_header(0x4a695444, 1, 40);
+	begin_debug(0x1000, 4, 2 * LINE_BYTES("/src/a.js") + 2 * LINE_BYTES("\xff"));
+	put_line(0x1000, 7, "/src/a.js");
+	put_line(0x1020, 9, "\xff");
+	put_line(0x1010, 8, "\xff");
+	put_line(0x1030, 3, "/src/b.js");
+	put_load(0x1000, 0x40, 1, "first");
+	put_load(0x2000, 0x40, 2, "second");
+	put_move(0x1000, 0x3000, 0x40, 1);
+}
+
+static void expect_example_with_lines(void)
+{
+	expect_line(0x1000, "first+0 /src/a.js:7");
+	expect_line(0x100f, "first+15 /src/a.js:7");
+	expect_line(0x1010, "first+16 /src/a.js:8");
+	expect_line(0x102f, "first+47 /src/a.js:9");
+	expect_line(0x103f, "first+63 /src/b.js:3");
+	expect_line(0x2000, "second+0 none:0");
+	expect_line(0x3018, "first+24 /src/a.js:8");
+	cr_expect(zero(u64, d.bad_cnt));
+}
+
+Test(jitdump, lines_are_those_of_the_code_that_follows)
+{
+	t.keeps_lines = true;
+	put_example_with_lines();
+	read_all();
+	expect_example_with_lines();
+}
+
+Test(jitdump, lines_in_a_file_that_grows_byte_by_byte_are_the_same)
+{
+	uint64_t offset = 0;
+
+	t.keeps_lines = true;
+	put_example_with_lines();
+	for (size_t end = 0; end <= size; end++)
+		cr_assert(zero(int, read_up_to(end, JITDUMP_WINDOW_BYTES, &offset)));
+	expect_example_with_lines();
+}
+
+Test(jitdump, lines_are_not_kept_where_nobody_wants_them)
+{
+	put_example_with_lines();
+	read_all();
+	expect_line(0x1010, "first+16 none:0");
+}
+
+Test(jitdump, more_lines_than_a_window_holds_are_read)
+{
+	const uint64_t cnt = 10000;
+
+	t.keeps_lines = true;
+	put_header(0x4a695444, 1, 40);
+	begin_debug(0x1000, cnt, cnt * LINE_BYTES("/src/a.js"));
+	for (uint64_t i = 0; i < cnt; i++)
+		put_line(0x1000 + i, (uint32_t)i + 1, "/src/a.js");
+	put_load(0x1000, cnt, 1, "first");
+	read_all();
+	expect_line(0x1000, "first+0 /src/a.js:1");
+	expect_line(0x1000 + cnt - 1, "first+9999 /src/a.js:10000");
+	cr_expect(lt(u64, jit_table_bytes(&t), 150000), "the file's name is kept once");
+}
+
+/* Whose lines have addresses that fit perf's files, not the code. */
+Test(jitdump, lines_of_v8_are_where_they_should_be)
+{
+	const uint32_t v8 = 0xdeadbeef;
+
+	t.keeps_lines = true;
+	put_header(0x4a695444, 1, 40);
+	memcpy(file + 16, &v8, sizeof(v8));
+	begin_debug(0x1000, 2, LINE_BYTES("/src/a.js") + LINE_BYTES("\xff"));
+	put_line(0x1040, 7, "/src/a.js");
+	put_line(0x1050, 8, "\xff");
+	put_load(0x1000, 0x20, 1, "first");
+	read_all();
+	expect_line(0x1000, "first+0 /src/a.js:7");
+	expect_line(0x1010, "first+16 /src/a.js:8");
+}
+
+/* One record of lines in front of good code, which has its name in any case, and then good lines. */
+static void expect_no_lines(uint64_t code_addr, uint64_t line_cnt, uint64_t addr, const char *name,
+			    size_t name_bytes)
+{
+	jit_table_clear(&t);
+	start_again();
+	size = 0;
+	put_header(0x4a695444, 1, 40);
+	begin_debug(code_addr, line_cnt, 16 + name_bytes);
+	put64(addr);
+	put64(7);
+	put(name, name_bytes);
+	put_load(0x1000, 0x40, 1, "first");
+	begin_debug(0x2000, 1, LINE_BYTES("/src/b.js"));
+	put_line(0x2000, 9, "/src/b.js");
+	put_load(0x2000, 0x40, 2, "second");
+	read_all();
+	expect_line(0x1000, "first+0 none:0");
+	expect_line(0x2000, "second+0 /src/b.js:9");
+}
+
+Test(jitdump, damaged_lines_are_not_believed)
+{
+	static char long_name[JITDUMP_WINDOW_BYTES * 2];
+
+	t.keeps_lines = true;
+	/* of other code: nobody's fault */
+	expect_no_lines(0x3000, 1, 0x3000, "a.js", 5);
+	cr_expect(zero(u64, d.bad_cnt));
+	/* more lines than the record has room for, or as many as there can be */
+	expect_no_lines(0x1000, 2, 0x1000, "a.js", 5);
+	cr_expect(eq(u64, d.bad_cnt, 1));
+	expect_no_lines(0x1000, UINT64_MAX, 0x1000, "a.js", 5);
+	/* in front of the code, behind it, far behind it */
+	expect_no_lines(0x1000, 1, 0xfff, "a.js", 5);
+	expect_no_lines(0x1000, 1, 0x1040, "a.js", 5);
+	expect_no_lines(0x1000, 1, UINT64_MAX, "a.js", 5);
+	cr_expect(eq(u64, d.bad_cnt, 1));
+	/* names: of the line before where there is none, empty, no text, without an end, too long */
+	expect_no_lines(0x1000, 1, 0x1000, "\xff", 2);
+	expect_no_lines(0x1000, 1, 0x1000, "", 1);
+	expect_no_lines(0x1000, 1, 0x1000, "a\x1bjs", 5);
+	expect_no_lines(0x1000, 1, 0x1000, "a.js", 4);
+	cr_expect(eq(u64, d.bad_cnt, 1));
+	memset(long_name, 'n', sizeof(long_name));
+	expect_no_lines(0x1000, 1, 0x1000, long_name, sizeof(long_name));
+	cr_expect(eq(u64, d.bad_cnt, 1));
+}
+
+Test(jitdump, a_record_of_lines_without_its_fields_is_skipped)
+{
+	t.keeps_lines = true;
+	put_header(0x4a695444, 1, 40);
+	put_other(2, 8);
+	put_load(0x1000, 0x40, 1, "first");
+	read_all();
+	expect_line(0x1000, "first+0 none:0");
+	cr_expect(eq(u64, d.bad_cnt, 1));
+}
+
+static void read_garbage(void (*make)(void))
 {
 	unsigned int seed = 5;
 
 	for (int i = 0; i < 20000; i++) {
 		uint64_t offset = 0;
 
-		d = (struct jitdump){0};
+		start_again();
 		size = 0;
-		put_example();
+		make();
 		for (int j = rand_r(&seed) % 8; j >= 0; j--)
 			file[rand_r(&seed) % size] = (unsigned char)rand_r(&seed);
 		size -= (size_t)(rand_r(&seed) % 3);
 		read_up_to(size, 1 + (size_t)rand_r(&seed) % 400, &offset);
 	}
-	jit_table_find(&t, 0x1000);
+	jit_name_at(&t, 0x1000);
+}
+
+Test(jitdump, garbage_is_survived)
+{
+	read_garbage(put_example);
+}
+
+Test(jitdump, garbage_among_lines_is_survived)
+{
+	t.keeps_lines = true;
+	read_garbage(put_example_with_lines);
 }

@@ -130,7 +130,7 @@ Test(packed_names, several_threads_may_ask)
 static uint64_t read_library(uint64_t pack_bytes, char **text)
 {
 	const char *path = "/usr/lib/x86_64-linux-gnu/libLLVM-14.so.1";
-	const struct vp_symbolizer_opts opts = {.pack_bytes = pack_bytes};
+	const struct vp_symbolizer_opts opts = {.pack_bytes = pack_bytes, .names_in_memory = 1};
 	struct vp_file_info info;
 	struct vp_symbolizer *s;
 	struct vp_symbol sym;

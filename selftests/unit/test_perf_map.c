@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "jit_name_at.h"
 #include "symbolize/perf_map.h"
 
 #include <criterion/criterion.h>
@@ -31,7 +32,7 @@ static void feed(const char *text)
 
 static void expect(uint64_t addr, const char *name)
 {
-	const char *found = jit_table_find(&t, addr);
+	const char *found = jit_name_at(&t, addr);
 
 	cr_expect(eq(str, (char *)(found ? found : "none"), (char *)name), "at %lx", addr);
 }
@@ -53,6 +54,22 @@ Test(perf_map, lines_name_ranges)
 	expect(0x7f00004000, "capital and leading zeros");
 	expect(0x7f00005000, "0x10 is a name");
 	cr_expect(zero(u64, m.bad_cnt));
+}
+
+static void feed_bytes(const char *bytes, size_t cnt)
+{
+	cr_assert(zero(int, perf_map_feed(&m, &t, bytes, cnt)));
+}
+
+Test(perf_map, a_name_ends_at_a_nul)
+{
+	static const char text[] = "1000 10 cut\0here\n2000 10 \0nothing\n3000 \0 10 x\n\0\n";
+
+	feed_bytes(text, sizeof(text) - 1);
+	expect(0x1000, "cut");
+	expect(0x2000, "none");
+	expect(0x3000, "none");
+	cr_expect(eq(u64, m.bad_cnt, 3));
 }
 
 Test(perf_map, what_is_no_line_is_skipped_and_counted)
@@ -131,7 +148,7 @@ Test(perf_map, a_name_of_four_gigabytes_is_cut, .timeout = 120)
 		cr_assert(zero(int, perf_map_feed(&m, &t, bytes, chunk)));
 	feed("\n2000 20 next\n");
 	free(bytes);
-	cr_expect(lt(sz, strlen(jit_table_find(&t, 0x1000)), VP_JIT_NAME_BYTES));
+	cr_expect(lt(sz, strlen(jit_name_at(&t, 0x1000)), VP_JIT_NAME_BYTES));
 	expect(0x2000, "next");
 	cr_expect(lt(u64, jit_table_bytes(&t), 10000));
 }
@@ -167,5 +184,5 @@ Test(perf_map, garbage_is_survived)
 	}
 	feed("\n7777777777777 20 good\n");
 	cr_expect(gt(u64, m.bad_cnt, 1000));
-	cr_expect(ne(ptr, (void *)jit_table_find(&t, 0x7777777777777), NULL));
+	cr_expect(ne(ptr, (void *)jit_name_at(&t, 0x7777777777777), NULL));
 }

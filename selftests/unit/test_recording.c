@@ -109,6 +109,19 @@ Test(recording, a_file_without_a_number_is_told_by_its_address)
 	cr_expect(eq(u64, r.stacks.frames[0].value, 0x7100));
 }
 
+/* Each of the two vdso images has offsets of its own. */
+Test(recording, the_vdso_of_32_bit_programs_is_not_taken_for_that_of_64_bit_ones)
+{
+	struct vp_frame f[] = {made_frame(VP_VERDICT_VDSO, 0x7ffd00001820),
+			       made_frame(VP_VERDICT_VDSO, 0xf7f11820)};
+
+	f[0].offset = f[1].offset = 0x820;
+	cr_assert(zero(int, made_sample(&m, NULL, 0, f, 2, VP_END_BOTTOM)));
+	cr_assert(eq(sz, r.stacks.frame_cnt, 2));
+	cr_expect(eq(u64, r.stacks.frames[0].value, 0x820));
+	cr_expect(eq(u64, r.stacks.frames[1].value, 0xf7f11820));
+}
+
 Test(recording, beyond_the_memory_limit_samples_are_counted_and_no_error)
 {
 	r.max_stack_bytes = 50000;
@@ -301,9 +314,35 @@ Test(recording, a_jitdump_is_known_by_its_mapping)
 	cr_assert(zero(int, made_map(&m, 0x1000, 0x2000, 0, 3, VP_VERDICT_FILE, "/lib/x")));
 	cr_assert(zero(int, made_map(&m, 0x3000, 0x4000, 0, 4, VP_VERDICT_FILE, "/x/jit-9.dump")));
 	cr_assert(zero(int, made_map(&m, 0x6000, 0x7000, 0, 3, VP_VERDICT_FILE, "/lib/x")));
-	cr_expect(eq(sz, asked_at(0, &jit), 1));
+	/* at once: perhaps only a copy of the process is ever seen in its code */
+	vp_file_pool_wait(r.pool);
+	cr_expect(eq(sz, jit_cnt, 1));
+	cr_expect(eq(str, jit_dump, "/x/jit-9.dump"));
+	cr_expect(eq(sz, asked_at(0, &jit), 2));
 	cr_expect(eq(str, jit_dump, "/x/jit-9.dump"));
 	cr_expect(eq(u64, jit_dump_start, 0x3000));
+	vp_file_pool_stop(r.pool);
+}
+
+Test(recording, a_copy_has_the_jitdump_that_its_parent_maps)
+{
+	const struct vp_frame jit = made_frame(VP_VERDICT_ANON_EXEC, 0x5000);
+	const struct vp_proc_id parent = m.proc;
+	struct vp_proc_id copy = m.proc;
+
+	open_jit_pool();
+	cr_assert(zero(int, made_map(&m, 0x3000, 0x4000, 0, 4, VP_VERDICT_FILE, "/x/jit-9.dump")));
+	vp_file_pool_wait(r.pool);
+	copy.tgid++;
+	cr_assert(zero(int, made_inherit(&m, copy, parent)));
+	m.proc = copy;
+	jit_dump[0] = '\0';
+	cr_expect(eq(sz, asked_at(0, &jit), 2));
+	cr_expect(eq(str, jit_dump, "/x/jit-9.dump"));
+	/* one of its own precedes */
+	cr_assert(zero(int, made_map(&m, 0x8000, 0x9000, 0, 5, VP_VERDICT_FILE, "/x/jit-10.dump")));
+	cr_expect(eq(sz, asked_at(1000, &jit), 4));
+	cr_expect(eq(str, jit_dump, "/x/jit-10.dump"));
 	vp_file_pool_stop(r.pool);
 }
 

@@ -8,6 +8,7 @@
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -52,16 +53,22 @@ static void tear_down(void)
 
 TestSuite(report_builder, .init = set_up, .fini = tear_down);
 
-static void build(void)
+static void build_with(bool inlines)
 {
+	const struct vp_report_opts opts = {.inlines = inlines};
 	static const struct vp_meta meta;
 
 	if (!s)
 		open_symbolizer(kallsyms);
-	cr_assert(zero(int, vp_report_build(&b, &r, s, &meta)));
+	cr_assert(zero(int, vp_report_build(&b, &r, s, &meta, &opts)));
 	cr_expect(eq(ptr, (void *)b.report.meta, (void *)&meta));
 	for (size_t i = 0; i < b.report.label_cnt; i++)
 		cr_expect(eq(u32, b.report.labels[i]->id, (uint32_t)i));
+}
+
+static void build(void)
+{
+	build_with(false);
 }
 
 static void sample(const struct vp_frame *user, size_t cnt)
@@ -449,6 +456,186 @@ Test(report_builder, a_file_that_only_stitched_frames_use_is_read)
 	build();
 	expect_label(0, 0, "f", "lib.so", VP_LABEL_USER);
 }
+
+/* ---- inlined calls and lines ---------------------------------------------------------------- */
+
+/* spot is in c, which is in b, which is in a; other is in a alone. */
+static const char nested[] = "static volatile int sink;\n"
+			     "static inline int c(int n)\n"
+			     "{\n"
+			     "	asm volatile(\".globl spot\\nspot: nop\");\n"
+			     "	return n * sink;\n"
+			     "}\n"
+			     "static inline int b(int n)\n"
+			     "{\n"
+			     "	return c(n) + 1;\n"
+			     "}\n"
+			     "__attribute__((noinline)) int a(int n)\n"
+			     "{\n"
+			     "	asm volatile(\".globl other\\nother: nop\");\n"
+			     "	return b(n) + sink;\n"
+			     "}\n";
+
+/* DIR/lib.so, which s has loaded as file 1. */
+static const char *nested_lib(const char *options)
+{
+	const char *path = fixture_path(&x, "lib.so");
+
+	fixture_text(&x, "t.c", nested);
+	fixture_run(&x, "gcc -O2 -shared -fPIC %s -o lib.so t.c", options);
+	return path;
+}
+
+static void load(const char *path)
+{
+	open_symbolizer(kallsyms);
+	cr_assert(zero(int, vp_symbolizer_load_path(s, 1, path)));
+	map_lib(0x10000, 0x20000, 0, 1, path);
+}
+
+static uint64_t offset_of(const char *path, const char *symbol)
+{
+	uint64_t offset;
+
+	cr_assert(
+		zero(int, vp_symbolizer_offset_of(s, 1, fixture_symbol(path, symbol, 0), &offset)));
+	return offset;
+}
+
+/* `path` has what was stripped of the library that is sampled. */
+static void sample_spots(const char *path)
+{
+	uint64_t spot = offset_of(path, "spot"), other = offset_of(path, "other");
+	/* a caller's address is that of the byte behind its call */
+	const struct vp_frame user[] = {made_file_frame(1, 0x10000 + spot, spot),
+					made_file_frame(1, 0x10001 + other, other + 1),
+					made_file_frame(1, 0x10001 + spot, spot + 1)};
+
+	sample(user, 3);
+	sample(user, 3);
+}
+
+static void expect_chains(void)
+{
+	static const char *const names[] = {"c", "b", "a", "a", "c", "b", "a"};
+
+	cr_assert(eq(sz, b.report.stacks[0].frame_cnt, 7));
+	for (size_t i = 0; i < 7; i++)
+		expect_label(0, i, names[i], "lib.so",
+			     names[i][0] == 'a' ? VP_LABEL_USER : VP_LABEL_INLINED);
+	cr_expect(eq(u64, b.user_frame_cnt, 6));
+	cr_expect(eq(u64, b.inlined_cnt, 8));
+	cr_expect(eq(sz, b.debug_cnt, 1));
+}
+
+static void expect_functions_only(void)
+{
+	cr_assert(eq(sz, b.report.stacks[0].frame_cnt, 3));
+	for (size_t i = 0; i < 3; i++)
+		expect_label(0, i, "a", "lib.so", VP_LABEL_USER);
+	for (size_t i = 0; i < b.report.label_cnt; i++)
+		cr_expect(zero(sz, b.report.labels[i]->line_cnt));
+	cr_expect(zero(u64, b.inlined_cnt));
+	cr_expect(zero(sz, b.debug_cnt));
+}
+
+static void expect_line(const struct vp_label *l, size_t i, uint32_t line, uint64_t count)
+{
+	cr_assert(lt(sz, i, l->line_cnt));
+	cr_expect(eq(str, (char *)l->lines[i].file, (char *)fixture_path(&x, "t.c")));
+	cr_expect(eq(u32, l->lines[i].line, line));
+	cr_expect(eq(u64, l->lines[i].count, count));
+}
+
+static size_t open_files(void)
+{
+	size_t cnt = 0;
+
+	for (int fd = 0; fd < 1024; fd++)
+		cnt += fcntl(fd, F_GETFD) >= 0;
+	return cnt;
+}
+
+Test(report_builder, inlined_calls_are_frames_and_lines_do_not_split_labels)
+{
+	const char *path = nested_lib("-g");
+	size_t files;
+
+	load(path);
+	sample_spots(path);
+	files = open_files();
+	build_with(true);
+	expect_chains();
+	cr_expect(eq(sz, b.report.label_cnt, 3));
+	cr_expect(eq(ptr, (void *)label(0, 2), (void *)label(0, 3)));
+	cr_expect(eq(sz, label(0, 2)->line_cnt, 2));
+	expect_line(label(0, 2), 0, 14, 4);
+	expect_line(label(0, 2), 1, 13, 2);
+	expect_line(label(0, 1), 0, 9, 4);
+	expect_line(label(0, 0), 0, 4, 4);
+	cr_expect(eq(sz, open_files(), files));
+}
+
+Test(report_builder, names_only_is_the_default)
+{
+	const char *path = nested_lib("-g");
+
+	load(path);
+	sample_spots(path);
+	build();
+	expect_functions_only();
+}
+
+Test(report_builder, inlined_calls_without_debug_information_are_names_only)
+{
+	const char *path = nested_lib("");
+
+	load(path);
+	sample_spots(path);
+	build_with(true);
+	expect_functions_only();
+}
+
+Test(report_builder, debug_information_in_a_file_of_its_own_is_found)
+{
+	const char *path = nested_lib("-g");
+
+	fixture_run(&x, "cp lib.so whole && objcopy --only-keep-debug lib.so lib.debug &&"
+			"strip lib.so && objcopy --add-gnu-debuglink=lib.debug lib.so");
+	load(path);
+	sample_spots(fixture_path(&x, "whole"));
+	build_with(true);
+	expect_chains();
+}
+
+Test(report_builder, a_file_that_was_replaced_gives_no_inlined_calls)
+{
+	const char *path = nested_lib("-g");
+
+	load(path);
+	sample_spots(path);
+	fixture_run(&x, "cp lib.so new && mv new lib.so");
+	build_with(true);
+	expect_functions_only();
+}
+
+Test(report_builder, line_tables_alone_give_lines_to_what_has_no_name)
+{
+	const char *path = fixture_path(&x, "lib.so");
+
+	/* the assembler tells of lines, but of no function */
+	fixture_text(&x, "t.s", "spot: nop\nother: nop\nret\n");
+	fixture_run(&x, "gcc -g -shared -nostdlib -o lib.so t.s && cp lib.so whole &&"
+			"objcopy --strip-symbol=spot --strip-symbol=other lib.so");
+	load(path);
+	sample_spots(fixture_path(&x, "whole"));
+	build_with(true);
+	cr_expect(eq(u64, b.user_nameless_cnt, 6));
+	cr_assert(eq(sz, label(0, 1)->line_cnt, 1));
+	cr_expect(eq(u32, label(0, 1)->lines[0].line, 2));
+}
+
+/* ---- modules ------------------------------------------------------------------------------- */
 
 Test(report_builder, deleted_is_not_part_of_a_module)
 {

@@ -73,45 +73,6 @@ Test(symbolizer, a_file_is_read_once)
 	cr_expect(eq(int, reason_of(1), VP_SYM_OK));
 }
 
-Test(symbolizer, the_memory_limit_holds_and_is_counted)
-{
-	struct vp_symbolizer_opts opts = {.max_bytes = 200 << 10};
-	struct vp_symbolizer_stats stats;
-	const char *path = many_functions("l", 3000); /* about 70 KiB */
-
-	vp_symbolizer_free(s);
-	cr_assert(zero(int, vp_symbolizer_new(&s, &opts)));
-	for (uint32_t id = 1; id <= 5; id++)
-		cr_assert(zero(int, vp_symbolizer_load_path(s, id, path)));
-	cr_expect(eq(int, reason_of(1), VP_SYM_OK));
-	cr_expect(eq(int, reason_of(5), VP_SYM_OVER_LIMIT));
-	vp_symbolizer_get_stats(s, &stats);
-	cr_expect(le(u64, stats.table_bytes + stats.name_bytes, opts.max_bytes));
-	cr_expect(eq(u64, stats.file_cnt[VP_SYM_OK] + stats.file_cnt[VP_SYM_OVER_LIMIT], 5));
-	cr_expect(ge(u64, stats.file_cnt[VP_SYM_OVER_LIMIT], 1));
-}
-
-Test(symbolizer, names_in_use_count_against_the_limit)
-{
-	struct vp_symbolizer_opts opts = {.max_bytes = 7000};
-	struct vp_symbolizer_stats stats;
-	struct vp_symbol sym;
-	int refused = 0;
-
-	vp_symbolizer_free(s);
-	cr_assert(zero(int, vp_symbolizer_new(&s, &opts)));
-	cr_assert(zero(int, vp_symbolizer_load_path(s, 1, many_functions("l", 250))));
-	cr_assert(eq(int, reason_of(1), VP_SYM_OK));
-	for (uint64_t offset = 0; offset < 0x2000; offset++) {
-		vp_symbolizer_file(s, 1, offset, &sym);
-		refused += sym.reason == VP_SYM_OVER_LIMIT;
-	}
-	vp_symbolizer_get_stats(s, &stats);
-	cr_expect(le(u64, stats.table_bytes + stats.name_bytes, opts.max_bytes));
-	cr_expect(gt(u64, stats.name_bytes, 0));
-	cr_expect(gt(int, refused, 0));
-}
-
 Test(symbolizer, demangling_can_be_off)
 {
 	struct vp_symbolizer_opts opts = {.demangle = 0};

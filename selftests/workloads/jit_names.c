@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* build: -O1 -g -fno-omit-frame-pointer -fno-optimize-sibling-calls -fno-inline -static */
 /*
- * jit_names map|dump|grow|memfd|none [CPU_SECONDS]: a JIT that tells of its code. In its one page are
+ * jit_names map|dump|grow|memfd|none [CPU_SECONDS [fork]]: a JIT that tells of its code. In its one page are
  *   made_first, made_second   by turns, as main -> run_made -> made_*
  * and an earlier name of made_second, made_stale, which is not to be seen.
  *   map, memfd  /tmp/perf-PID.map, amid lines that are none; memfd: the page is a file's
- *   dump        ./jit-PID.dump, mapped executable
+ *   dump        ./jit-PID.dump, mapped executable; made_first is of lines 7 and, from byte 4 on, 8 of
+ *               /made/first.src
  *   grow        as map, but made_second is told of when it has run for a third of the time
+ * With fork a copy of the process runs them, whose pid is in the READY line; it tells nothing.
  */
 #include "workload.h"
 
@@ -98,6 +100,26 @@ static void put_load(FILE *f, const unsigned char *at, const char *name, uint64_
 	put(f, at, SLOT_BYTES);
 }
 
+static void put_line(FILE *f, const unsigned char *at, uint32_t line, const char *file)
+{
+	put64(f, (uint64_t)(uintptr_t)at);
+	put32(f, line);
+	put32(f, 0);
+	put(f, file, strlen(file) + 1);
+}
+
+/* The second line is in the same file. */
+static void put_lines(FILE *f, const unsigned char *at, const char *file)
+{
+	put32(f, 2);
+	put32(f, (uint32_t)(32 + 2 * 16 + strlen(file) + 1 + sizeof("\xff")));
+	put64(f, 1);
+	put64(f, (uint64_t)(uintptr_t)at);
+	put64(f, 2);
+	put_line(f, at, 7, file);
+	put_line(f, at + 4, 8, "\xff");
+}
+
 static void write_dump(unsigned char *page)
 {
 	char path[64];
@@ -118,10 +140,26 @@ static void write_dump(unsigned char *page)
 	fflush(f);
 	if (mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fileno(f), 0) == MAP_FAILED)
 		wl_die("map the dump");
+	put_lines(f, page, "/made/first.src");
 	put_load(f, page, "made_first", 1);
 	put_load(f, page + SECOND_AT, "made_stale", 2);
 	put_load(f, page + SECOND_AT, "made_second", 3);
 	fclose(f);
+}
+
+/* The copy goes on; the one that has told of the code waits for its end. */
+static void go_on_in_a_copy(void)
+{
+	pid_t pid = fork();
+
+	if (pid < 0)
+		wl_die("fork");
+	if (pid == 0) {
+		wl_die_with_parent();
+		return;
+	}
+	waitpid(pid, NULL, 0);
+	exit(0);
 }
 
 int main(int argc, char **argv)
@@ -141,6 +179,8 @@ int main(int argc, char **argv)
 		if (!grows)
 			tell(page + SECOND_AT, "made_second");
 	}
+	if (argc > 3 && !strcmp(argv[3], "fork"))
+		go_on_in_a_copy();
 	wl_stop_after(seconds);
 	wl_ready("page=%p", (void *)page);
 	while (!wl_stop) {

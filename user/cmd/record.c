@@ -67,7 +67,7 @@ struct run {
 	struct vp_waiter *waiter;
 	struct vp_built_report built;
 	uint64_t counters[VP_CNT_CNT];
-	uint64_t start_ns;
+	uint64_t start_ns, stopped_ns, named_ns;
 };
 
 static int choose_format(struct run *r, struct vp_err *e)
@@ -161,10 +161,11 @@ static int open_debuginfod(struct run *r, struct vp_err *e)
 static int open_symbolizer(struct run *r, struct vp_err *e)
 {
 	int err = open_debuginfod(r, e);
-	struct vp_symbolizer_opts opts = {.demangle = 1};
+	struct vp_symbolizer_opts opts = {.demangle = 1, .keep_unreachable = r->args.inlines};
 
 	if (err)
 		return err;
+	opts.max_bytes = r->args.symbol_bytes;
 	if (r->debuginfod) {
 		opts.fetch = debuginfod_fetch;
 		opts.fetch_ctx = r->debuginfod;
@@ -176,6 +177,7 @@ static int open_symbolizer(struct run *r, struct vp_err *e)
 
 static int open_user_side(struct run *r, struct vp_err *e)
 {
+	const struct vp_jit_opts jit = {.lines = r->args.inlines};
 	int err;
 
 	err = vp_outfile_open(&r->out, r->args.output, e);
@@ -184,7 +186,7 @@ static int open_user_side(struct run *r, struct vp_err *e)
 	err = open_symbolizer(r, e);
 	if (err)
 		return err;
-	if (vp_jit_new(&r->jit, NULL))
+	if (vp_jit_new(&r->jit, &jit))
 		return vp_err_set(e, -ENOMEM, "out of memory");
 	r->recording.max_stack_bytes = STACK_BYTES_MAX;
 	r->joiner = (struct vp_joiner){
@@ -528,7 +530,8 @@ static int stop(struct run *r, struct vp_err *e)
 {
 	int err;
 
-	r->meta.meta.duration_ns = vp_now_ns() - r->start_ns;
+	r->stopped_ns = vp_now_ns();
+	r->meta.meta.duration_ns = r->stopped_ns - r->start_ns;
 	err = vp_session_stop(r->session, stacks_are_missing, r);
 	if (!err)
 		err = vp_joiner_flush(&r->joiner);
@@ -578,15 +581,35 @@ static int write_output(struct run *r)
 	return -EINVAL;
 }
 
+static int build_report(struct run *r)
+{
+	const struct kernel_debug_opts kernel = {
+		.names = r->symbolizer,
+		.finder = vp_symbolizer_finder(r->symbolizer),
+		.demangle = true,
+	};
+	struct vp_report_opts opts = {.inlines = r->args.inlines};
+	int err = 0;
+
+	if (opts.inlines)
+		err = kernel_debug_new(&opts.kernel, &kernel);
+	if (!err)
+		err = vp_report_build(&r->built, &r->recording, r->symbolizer, &r->meta.meta,
+				      &opts);
+	kernel_debug_free(opts.kernel);
+	return err;
+}
+
 static int finish(struct run *r, struct vp_err *e)
 {
 	int err;
 
 	if (r->recording.sample_cnt == 0)
 		return fail_empty(r, e);
-	err = vp_report_build(&r->built, &r->recording, r->symbolizer, &r->meta.meta);
+	err = build_report(r);
 	if (err)
 		return vp_err_set(e, err, "naming the frames: %s", strerror(-err));
+	r->named_ns = vp_now_ns();
 	err = write_output(r);
 	/* A stream's -EIO does not say why: committing, which fails then, does. */
 	if (err && err != -EIO)
@@ -612,15 +635,18 @@ static void summarize(struct run *r)
 		.decoder = &r->decoder,
 		.rows = r->rows,
 		.unread_cnt = r->unread_cnt,
+		.naming_ns = r->named_ns - r->stopped_ns,
 		.counters = r->counters,
 		.output = r->args.output,
 		.output_bytes = r->out_bytes,
 		.verbose = r->args.verbose,
+		.inlines = r->args.inlines,
 		.debuginfod = r->args.debuginfod,
 	};
 
 	if (r->args.quiet)
 		return;
+	vp_symbolizer_get_stats(r->symbolizer, &s.symbols);
 	vp_session_sideband_stats(r->session, &s.sideband);
 	s.kernel_hidden = kernel_is_hidden(r);
 	vp_summary_print(stderr, &s);

@@ -36,6 +36,10 @@ static const char help[] =
 	"                         auto (the default): the first that the kernel allows;\n"
 	"                         off: by the samples that hit them\n"
 	"      --unwind-memory MB for unwind information in the kernel (256)\n"
+	"      --symbol-memory SIZE\n"
+	"                         for symbols of files: megabytes, or with K, M or G (256M)\n"
+	"      --inlines          inlined calls as frames of their own, and lines of functions,\n"
+	"                         where there is debug information (slower)\n"
 	"      --debuginfod       get missing debug files from the servers in DEBUGINFOD_URLS\n"
 	"      --all-maps         record all mappings, not only executable ones\n"
 	"      --no-mm-walk       ask for mappings by bpf_find_vma alone: in the interrupt, one\n"
@@ -54,14 +58,18 @@ static const char help[] =
 	"  vmaprof record -G system.slice/nginx.service --duration 30 -o nginx.html\n";
 
 #define UNWIND_BYTES_DEFAULT (256ULL << 20)
+#define SYMBOL_BYTES_DEFAULT (256ULL << 20)
+#define SYMBOL_BYTES_MIN     (1ULL << 20)
 
 enum {
 	OPT_DURATION = 256,
 	OPT_UNWIND,
 	OPT_CALL_GRAPH,
 	OPT_UNWIND_MEMORY,
+	OPT_SYMBOL_MEMORY,
 	OPT_TRACK,
 	OPT_DEBUGINFOD,
+	OPT_INLINES,
 	OPT_ALL_MAPS,
 	OPT_FORCE,
 	OPT_NO_MM_WALK,
@@ -81,7 +89,9 @@ static const struct option options[] = {
 	{"call-graph", required_argument, NULL, OPT_CALL_GRAPH},
 	{"track", required_argument, NULL, OPT_TRACK},
 	{"unwind-memory", required_argument, NULL, OPT_UNWIND_MEMORY},
+	{"symbol-memory", required_argument, NULL, OPT_SYMBOL_MEMORY},
 	{"debuginfod", no_argument, NULL, OPT_DEBUGINFOD},
+	{"inlines", no_argument, NULL, OPT_INLINES},
 	{"all-maps", no_argument, NULL, OPT_ALL_MAPS},
 	{"force-kernel", no_argument, NULL, OPT_FORCE},
 	{"no-mm-walk", no_argument, NULL, OPT_NO_MM_WALK},
@@ -158,6 +168,13 @@ static int parse_unwind_memory(struct vp_record_args *a, const char *s)
 	return 0;
 }
 
+static int parse_symbol_memory(struct vp_record_args *a, const char *s)
+{
+	if (vp_parse_size(s, &a->symbol_bytes) || a->symbol_bytes < SYMBOL_BYTES_MIN)
+		return usage("--symbol-memory", s, "want a size such as 256M, at least 1M");
+	return 0;
+}
+
 static int parse_option(struct vp_record_args *a, int c)
 {
 	switch (c) {
@@ -197,8 +214,13 @@ static int parse_option(struct vp_record_args *a, int c)
 		return parse_track(a, optarg);
 	case OPT_UNWIND_MEMORY:
 		return parse_unwind_memory(a, optarg);
+	case OPT_SYMBOL_MEMORY:
+		return parse_symbol_memory(a, optarg);
 	case OPT_DEBUGINFOD:
 		a->debuginfod = true;
+		return 0;
+	case OPT_INLINES:
+		a->inlines = true;
 		return 0;
 	case OPT_ALL_MAPS:
 		a->all_maps = true;
@@ -238,6 +260,7 @@ int vp_record_parse(struct vp_record_args *a, int argc, char **argv)
 
 	*a = (struct vp_record_args){.freq_hz = VP_FREQ_DEFAULT_HZ,
 				     .unwind_bytes = UNWIND_BYTES_DEFAULT,
+				     .symbol_bytes = SYMBOL_BYTES_DEFAULT,
 				     .output = "vmaprof.html"};
 	opterr = 0;
 	while (!ret && (c = getopt_long(argc, argv, "+ap:t:G:F:e:o:qvh", options, NULL)) != -1) {

@@ -18,7 +18,7 @@ struct vp_record_args {
 	enum vp_unwind_mode unwind_mode;
 	enum vp_track_rung track;
 	uint32_t call_graph; /* VP_CALL_GRAPH_* */
-	uint64_t unwind_bytes;
+	uint64_t unwind_bytes, symbol_bytes;
 	uint64_t freq_hz;
 	uint64_t duration_ns; /* 0: until it is ended */
 	const char *output;
@@ -29,6 +29,7 @@ struct vp_record_args {
 	bool force_kernel;
 	bool no_mm_walk;
 	bool debuginfod;
+	bool inlines;
 	bool sequential_load; /* for benchmarks */
 };
 

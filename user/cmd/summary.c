@@ -92,6 +92,26 @@ static void print_jit_losses(FILE *f, const struct vp_summary *s)
 			   st.bad_cnt, 0);
 }
 
+static void print_symbols(FILE *f, const struct vp_summary *s)
+{
+	const struct vp_symbolizer_stats *st = &s->symbols;
+
+	if (s->verbose)
+		fprintf(f,
+			"symbolized %" PRIu64 " functions of %" PRIu64
+			" files in %.0f ms; tables of "
+			"%.1f MB, names of %.1f MB\n",
+			st->name_cnt, st->file_cnt[VP_SYM_OK], (double)s->naming_ns / 1e6,
+			(double)st->table_bytes / (1 << 20), (double)st->name_bytes / (1 << 20));
+	print_loss(f, "symbol tables made room for others (raise --symbol-memory)", st->evicted_cnt,
+		   0);
+	print_loss(f, "… of which were read again", st->reread_cnt, 0);
+	print_loss(f, "files that lost their symbols for want of memory (raise --symbol-memory)",
+		   st->lost_file_cnt, 0);
+	print_loss(f, "names lost for want of memory (raise --symbol-memory)", st->lost_name_cnt,
+		   0);
+}
+
 static void print_ends(FILE *f, const struct vp_summary *s)
 {
 	uint64_t all = 0;
@@ -189,10 +209,14 @@ static bool begins_with_any(const char *s, const char *const *beginnings)
 	return false;
 }
 
-/* Debian calls the C library's debug package otherwise than all others. */
-static const char *debug_package(const char *path, bool debuginfod)
+static bool is_debian(void)
 {
-	static const char *const packaged[] = {"/usr/", "/lib", "/bin/", "/sbin/", NULL};
+	return access("/etc/debian_version", F_OK) == 0;
+}
+
+/* Debian calls the C library's debug package otherwise than all others. */
+static const char *debug_package(const char *path)
+{
 	static const char *const glibc[] = {
 		"libc.so.6",  "libm.so.6",  "libmvec.so.1",  "libpthread.so.0",
 		"libdl.so.2", "librt.so.1", "ld-linux",	     "libresolv.so.2",
@@ -200,29 +224,38 @@ static const char *debug_package(const char *path, bool debuginfod)
 	};
 	const char *slash = strrchr(path, '/');
 
+	if (!is_debian())
+		return "install its debug package";
 	if (begins_with_any(slash ? slash + 1 : path, glibc))
-		return debuginfod ? "install libc6-dbg" : "install libc6-dbg, or --debuginfod";
-	if (path[0] == '/' &&
-	    (!begins_with_any(path, packaged) || !strncmp(path, "/usr/local/", 11)))
-		return "stripped: build it with symbols, or put its debug file beside it";
-	return debuginfod ? "install its -dbgsym or -dbg package"
-			  : "install its -dbgsym or -dbg package, or --debuginfod";
+		return "install libc6-dbg";
+	return "install its debug package (find-dbgsym-packages FILE names it)";
+}
+
+static bool is_packaged(const char *path)
+{
+	static const char *const packaged[] = {"/usr/", "/lib", "/bin/", "/sbin/", NULL};
+
+	return begins_with_any(path, packaged) && strncmp(path, "/usr/local/", 11) != 0;
 }
 
 /* What would give the module names. */
-static const char *nameless_hint(const struct vp_nameless *n, bool debuginfod)
+static void print_hint(FILE *f, const struct vp_nameless *n, bool debuginfod)
 {
-	if (!strcmp(n->module, "[jit]"))
-		return "made at run time: named if it writes a perf map (node --perf-basic-prof, "
-		       "…)";
-	if (n->module[0] == '[')
-		return "";
-	switch (n->reason) {
-	case VP_SYM_NO_SYMBOLS:
-	case VP_SYM_GAP:
-		return debug_package(n->module, debuginfod);
-	default:
-		return vp_sym_reason_text(n->reason);
+	bool stripped = n->reason == VP_SYM_NO_SYMBOLS || n->reason == VP_SYM_GAP;
+
+	if (!strcmp(n->module, "[jit]")) {
+		fputs("made at run time: named if it writes a perf map (node --perf-basic-prof, …)",
+		      f);
+	} else if (n->module[0] == '[') {
+		return;
+	} else if (!stripped || n->has_symtab) {
+		fputs(vp_sym_reason_text(n->reason), f);
+	} else if (!is_packaged(n->module)) {
+		fputs("stripped: build it with symbols, or put its debug file beside it", f);
+	} else {
+		fputs(debug_package(n->module), f);
+		if (n->has_build_id && !debuginfod)
+			fputs(", or --debuginfod", f);
 	}
 }
 
@@ -240,10 +273,29 @@ static void print_nameless(FILE *f, const struct vp_summary *s)
 
 		fprintf(f, "  %5.1f %%  ", percent(n->frame_cnt, b->user_frame_cnt));
 		vp_print_safe(f, n->module);
-		fprintf(f, "  %s\n", nameless_hint(n, s->debuginfod));
+		fputs("  ", f);
+		print_hint(f, n, s->debuginfod);
+		fputc('\n', f);
 	}
 	if (b->nameless_cnt > max)
 		fprintf(f, "  … and %zu more (-v lists them)\n", b->nameless_cnt - max);
+}
+
+static void print_inlines(FILE *f, const struct vp_summary *s)
+{
+	const struct vp_built_report *b = s->built;
+
+	if (!s->inlines)
+		return;
+	if (!b->debug_cnt) {
+		fputs("inlined calls: not known: no file has debug information (build with -g, or "
+		      "install debug packages)\n",
+		      f);
+		return;
+	}
+	fprintf(f, "inlined calls: %.1f per 100 user frames, by debug information of %zu file%s\n",
+		percent(b->inlined_cnt, b->user_frame_cnt), b->debug_cnt,
+		b->debug_cnt == 1 ? "" : "s");
 }
 
 struct hot {
@@ -279,7 +331,7 @@ static void print_hottest(FILE *f, const struct vp_report *r)
 		vp_print_safe(f, hot[i].label->text);
 		fputs("  (", f);
 		vp_print_safe(f, hot[i].label->module);
-		fputs(")\n", f);
+		fputs(hot[i].label->kind == VP_LABEL_INLINED ? ", inlined)\n" : ")\n", f);
 	}
 	free(hot);
 }
@@ -311,6 +363,10 @@ static void print_output(FILE *f, const struct vp_summary *s)
 	fputs("wrote ", f);
 	vp_print_safe(f, s->output);
 	fprintf(f, " (%" PRIu64 " kB)\n", (s->output_bytes + 1023) / 1024);
+	if (ends_with(s->output, ".data") && s->inlines)
+		fputs("it holds addresses: inlined calls are in .html and .folded, lines in perf "
+		      "report -s srcline\n",
+		      f);
 	if (ends_with(s->output, ".data"))
 		fputs("next: perf report -i ", f);
 	else if (ends_with(s->output, ".html"))
@@ -366,7 +422,9 @@ void vp_summary_print(FILE *f, const struct vp_summary *s)
 	print_jit_losses(f, s);
 	print_ends(f, s);
 	print_rows(f, s);
+	print_symbols(f, s);
 	print_nameless(f, s);
+	print_inlines(f, s);
 	if (s->kernel_hidden)
 		fputs("kernel functions have no names: kernel.kptr_restrict hides them "
 		      "(sysctl kernel.kptr_restrict=0)\n",

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "sym_ask.h"
+#include "sym_jit.h"
 #include "sym_module.h"
 
 #include "../kernel/finder.h"
 #include "../kernel/vsyscall.h"
 #include "../model/mapping_text.h"
+#include "../symbolize/kernel_debug.h"
 #include "../util/array.h"
 #include "../util/index.h"
 #include "../util/procinfo.h"
@@ -37,9 +39,12 @@ struct query {
 struct vp_sym {
 	struct vp_symbolizer *symbolizer;
 	struct debug_finder *debug_finder;
+	struct kernel_debug *kernel_debug;
 	struct vp_strings strings;
 	struct vp_finder *finder; /* NULL: a file's addresses */
 	pid_t tgid;
+	struct vp_sym_jit *jit; /* NULL: nothing was asked of made code yet */
+	bool jit_is_read;	/* for this question */
 	bool demangle;
 	struct vp_sym_module **module; /* pointers: a module is its own callback's context */
 	struct mapping *mapping;
@@ -96,43 +101,36 @@ static int add_symbol(struct vp_sym *s, uint32_t answer, const struct vp_symbol 
 	return add_frame(s, answer, &f);
 }
 
-/*
- * What the whole of a function is called, its symbol knows better: a clone's suffix (.cold,
- * .constprop.0), and which constructor it is. But not one that starts before the function.
- */
-static int outermost(struct vp_sym_frame *f, const struct vp_symbol *sym)
+static int add_dwarf(struct vp_sym *s, uint32_t answer, const struct dwarf_frame *d, size_t cnt,
+		     const struct vp_symbol *sym)
 {
-	if (!sym->name || (f->function && sym->offset > f->offset))
-		return 0;
-	f->function = sym->name;
-	f->offset = sym->offset;
-	return 0;
+	int err = 0;
+
+	for (size_t i = 0; i < cnt && !err; i++) {
+		const struct dwarf_frame named = debug_info_named(&d[i], sym);
+		struct vp_sym_frame f = {
+			.source = "dwarf",
+			.offset = named.offset,
+			.line = named.line,
+			.inlined = named.inlined,
+		};
+
+		err = keep(s, named.function, &f.function);
+		if (!err)
+			err = keep(s, named.file, &f.file);
+		if (!err)
+			err = add_frame(s, answer, &f);
+	}
+	return err;
 }
 
 static int answer_by_dwarf(struct vp_sym *s, const struct vp_sym_module *m, const struct query *q,
 			   const struct vp_symbol *sym)
 {
 	const struct dwarf_frame *d;
-	size_t cnt = m->dwarf ? dwarf_info_find(m->dwarf, q->vaddr, &d) : 0;
-	int err = 0;
+	size_t cnt = m->info ? debug_info_find(m->info, q->vaddr, &d) : 0;
 
-	for (size_t i = 0; i < cnt && !err; i++) {
-		struct vp_sym_frame f = {
-			.source = "dwarf",
-			.offset = d[i].offset,
-			.line = d[i].line,
-			.inlined = d[i].inlined,
-		};
-
-		err = keep(s, d[i].function, &f.function);
-		if (!err)
-			err = keep(s, d[i].file, &f.file);
-		if (!err && i == cnt - 1)
-			err = outermost(&f, sym);
-		if (!err)
-			err = add_frame(s, q->answer, &f);
-	}
-	return err;
+	return add_dwarf(s, q->answer, d, cnt, sym);
 }
 
 static int answer_query(struct vp_sym *s, const struct query *q)
@@ -186,8 +184,8 @@ static int answer_module(struct vp_sym *s, const struct query *q, size_t cnt)
 		vaddr[i] = q[i].vaddr;
 		order[i] = (uint32_t)i;
 	}
-	if (!err && m->dwarf)
-		dwarf_info_sort(m->dwarf, vaddr, order, cnt);
+	if (!err && m->info)
+		debug_info_sort(m->info, vaddr, order, cnt);
 	for (size_t i = 0; i < cnt && !err; i++)
 		err = answer_query(s, &q[order[i]]);
 	free(vaddr);
@@ -325,7 +323,7 @@ static const char *verdict_reason(uint32_t verdict)
 {
 	switch (verdict) {
 	case VP_VERDICT_ANON_EXEC:
-		return "memory without a file: code made at run time";
+		return "code made at run time, which no perf map or jitdump names";
 	case VP_VERDICT_SPECIAL:
 		return "the kernel's own page in the process";
 	case VP_VERDICT_NOT_EXEC:
@@ -341,7 +339,9 @@ static const char *verdict_reason(uint32_t verdict)
 static int answer_kernel(struct vp_sym *s, uint32_t answer)
 {
 	struct vp_sym_answer *a = &s->answer[answer];
+	const struct dwarf_frame *d;
 	struct vp_symbol sym;
+	size_t cnt;
 
 	if (a->addr >= VP_VSYSCALL_ADDR && a->addr < VP_VSYSCALL_END && vp_vsyscall_prot()) {
 		a->module = "[vsyscall]";
@@ -356,7 +356,9 @@ static int answer_kernel(struct vp_sym *s, uint32_t answer)
 		return 0;
 	}
 	a->module = sym.module;
-	return add_symbol(s, answer, &sym);
+	a->build_id = kernel_debug_build_id(s->kernel_debug, sym.module);
+	cnt = kernel_debug_find(s->kernel_debug, a->addr, &sym, &d);
+	return cnt ? add_dwarf(s, answer, d, cnt, &sym) : add_symbol(s, answer, &sym);
 }
 
 static int answer_vdso(struct vp_sym *s, uint32_t answer, uint64_t offset)
@@ -365,6 +367,9 @@ static int answer_vdso(struct vp_sym *s, uint32_t answer, uint64_t offset)
 	struct vp_symbol sym;
 
 	a->module = "[vdso]";
+	a->reason = "the vdso of 32-bit programs, which is not the one that is known";
+	if (a->addr <= UINT32_MAX)
+		return 0;
 	a->reason = NULL;
 	if (!vp_symbolizer_vdso(s->symbolizer, offset, &sym))
 		return add_symbol(s, answer, &sym);
@@ -372,7 +377,41 @@ static int answer_vdso(struct vp_sym *s, uint32_t answer, uint64_t offset)
 	return 0;
 }
 
-static int on_found(struct vp_sym *s, const struct vp_find *find, uint32_t answer)
+/* Once a question, and not at all if that is of nothing that a JIT has made. */
+static int read_jit(struct vp_sym *s, struct vp_err *e)
+{
+	if (s->jit_is_read)
+		return 0;
+	s->jit_is_read = true;
+	return s->jit ? vp_sym_jit_read(s->jit) : vp_sym_jit_open(&s->jit, s->tgid, e);
+}
+
+static int answer_jit(struct vp_sym *s, uint32_t answer, struct vp_err *e)
+{
+	struct vp_sym_answer *a = &s->answer[answer];
+	struct vp_sym_frame f = {0};
+	struct vp_jit_symbol sym;
+	int err = read_jit(s, e);
+
+	a->reason = verdict_reason(VP_VERDICT_ANON_EXEC);
+	if (err || vp_sym_jit_find(s->jit, a->addr, &sym))
+		return err;
+	err = keep(s, sym.name, &f.function);
+	if (!err && sym.line)
+		err = keep(s, sym.file, &f.file);
+	f.line = sym.line;
+	f.offset = sym.offset;
+	f.source = sym.source;
+	return err ? err : add_frame(s, answer, &f);
+}
+
+/* Code that a JIT has put into a file of its own, without a program around it. */
+static bool is_jit_file(const struct vp_sym_module *m)
+{
+	return !m->elf && !strncmp(m->name, "/memfd:", 7);
+}
+
+static int on_found(struct vp_sym *s, const struct vp_find *find, uint32_t answer, struct vp_err *e)
 {
 	struct vp_sym_answer *a = &s->answer[answer];
 	const struct mapping *m = find->end ? mapping_at(s, find->start) : NULL;
@@ -387,9 +426,15 @@ static int on_found(struct vp_sym *s, const struct vp_find *find, uint32_t answe
 		return answer_kernel(s, answer);
 	if (find->verdict == VP_VERDICT_VDSO)
 		return answer_vdso(s, answer, find->addr - find->start);
+	if (find->verdict == VP_VERDICT_ANON_EXEC) {
+		a->module = "[jit]";
+		return answer_jit(s, answer, e);
+	}
 	if (find->verdict != VP_VERDICT_FILE || !m || m->module == NO_MODULE)
 		return 0;
 	q.module = m->module;
+	if (is_jit_file(s->module[m->module]))
+		return answer_jit(s, answer, e);
 	elf = s->module[m->module]->elf;
 	if (elf && elf_segments_vaddr(elf->exec, elf->exec_cnt, offset, &q.vaddr))
 		q.offset = UINT64_MAX;
@@ -406,7 +451,7 @@ static int ask_process(struct vp_sym *s, size_t cnt, struct vp_err *e)
 			s->find[i] = (struct vp_find){.addr = s->answer[at + i].addr};
 		err = vp_finder_ask(s->finder, s->tgid, s->find, n, e);
 		for (size_t i = 0; i < n && !err; i++)
-			err = on_found(s, &s->find[i], (uint32_t)(at + i));
+			err = on_found(s, &s->find[i], (uint32_t)(at + i), e);
 	}
 	return err;
 }
@@ -420,6 +465,7 @@ static int make_room(struct vp_sym *s, size_t cnt)
 		return -ENOMEM;
 	vp_index_free(&s->by_start);
 	s->query_cnt = s->frame_cnt = s->mapping_cnt = 0;
+	s->jit_is_read = false;
 	return 0;
 }
 
@@ -446,6 +492,17 @@ int vp_sym_ask(struct vp_sym *s, const uint64_t *addrs, size_t cnt,
 
 /* ---- life ---- */
 
+static int open_kernel(struct vp_sym *s)
+{
+	const struct kernel_debug_opts opts = {
+		.names = s->symbolizer,
+		.finder = s->debug_finder,
+		.demangle = s->demangle,
+	};
+
+	return kernel_debug_new(&s->kernel_debug, &opts);
+}
+
 static int open_sym(struct vp_sym **out, bool demangle, struct vp_err *e)
 {
 	const struct vp_symbolizer_opts opts = {.demangle = demangle};
@@ -455,7 +512,7 @@ static int open_sym(struct vp_sym **out, bool demangle, struct vp_err *e)
 	if (s)
 		s->demangle = demangle;
 	if (!s || vp_symbolizer_new(&s->symbolizer, &opts) ||
-	    debug_finder_new(&s->debug_finder, NULL)) {
+	    debug_finder_new(&s->debug_finder, NULL) || open_kernel(s)) {
 		vp_sym_close(s);
 		vp_err_set(e, -ENOMEM, "out of memory");
 		return -ENOMEM;
@@ -470,7 +527,7 @@ static int check_file(struct vp_sym *s, const char *path, struct vp_err *e)
 
 	if (m->elf)
 		return 0;
-	if (m->fd >= 0)
+	if (m->is_found)
 		return vp_err_set(e, -ENOEXEC, "%s: not an ELF file (name a program or library)",
 				  path);
 	if (!vp_symbolizer_file_info(s->symbolizer, m->file_id, &info))
@@ -529,6 +586,7 @@ void vp_sym_close(struct vp_sym *s)
 	if (!s)
 		return;
 	vp_finder_close(s->finder);
+	vp_sym_jit_close(s->jit);
 	for (size_t i = 0; i < s->module_cnt; i++) {
 		vp_sym_module_close(s->module[i]);
 		free(s->module[i]);
@@ -542,6 +600,7 @@ void vp_sym_close(struct vp_sym *s)
 	free(s->first_frame);
 	free(s->frame);
 	vp_strings_free(&s->strings);
+	kernel_debug_free(s->kernel_debug);
 	debug_finder_free(s->debug_finder);
 	vp_symbolizer_free(s->symbolizer);
 	free(s);

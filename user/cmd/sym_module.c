@@ -7,59 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-/* A split unit's own file, where it is said to be or beside the program. */
-static int open_dwo(void *ctx, const char *comp_dir, const char *name, uint64_t id)
-{
-	struct vp_sym_module *m = ctx;
-	struct debug_found found;
-
-	(void)id; /* compared by who asks */
-	if (debug_finder_open_dwo(m->finder, &m->origin, comp_dir, name, &found))
-		return -ENOENT;
-	return found.fd;
-}
-
-/* What the debug information, which is in the file fd found at `at`, refers to. */
-static void open_shared(struct vp_sym_module *m, int fd, const struct debug_origin *at)
-{
-	struct elf_file *elf;
-	struct debug_found found;
-
-	if (!debug_finder_open_dwp(m->finder, &m->origin, &found)) {
-		m->package_fd = found.fd;
-		dwarf_info_set_package(m->dwarf, m->package_fd);
-	}
-	if (elf_file_open(&elf, fd))
-		return;
-	if (!debug_finder_open_alt(m->finder, elf, at, &found)) {
-		m->alt_fd = found.fd;
-		dwarf_info_set_alt(m->dwarf, m->alt_fd);
-	}
-	elf_file_close(elf);
-}
-
-static void open_dwarf(struct vp_sym_module *m)
-{
-	const struct dwarf_opts opts = {.demangle = m->demangle, .open_dwo = open_dwo, .ctx = m};
-	struct debug_origin at = m->origin;
-	struct debug_found found;
-	int fd = m->fd;
-
-	/* Debug information that cannot be read is as good as none. */
-	if (dwarf_info_open(&m->dwarf, fd, &opts)) {
-		m->dwarf = NULL;
-		if (debug_finder_open(m->finder, m->elf, &m->origin, &found))
-			return;
-		fd = m->debug_fd = found.fd;
-		at = (struct debug_origin){.tgid = found.tgid, .path = found.path};
-		if (dwarf_info_open(&m->dwarf, fd, &opts))
-			m->dwarf = NULL;
-	}
-	if (m->dwarf)
-		open_shared(m, fd, &at);
-}
 
 static void print_build_id(struct vp_sym_module *m)
 {
@@ -71,69 +18,50 @@ static void print_build_id(struct vp_sym_module *m)
 }
 
 /* Takes fd, which may be a negative errno. */
-static void open_fd(struct vp_sym_module *m, int fd)
+static int open_fd(struct vp_sym_module *m, struct debug_finder *finder, int fd, uint32_t tgid)
 {
-	m->fd = fd < 0 ? -1 : fd;
-	if (fd < 0 || elf_file_open(&m->elf, fd)) {
-		m->elf = NULL;
-		return;
-	}
-	print_build_id(m);
-	open_dwarf(m);
-}
+	const struct debug_origin at = {.tgid = tgid, .path = m->name};
+	int err;
 
-static int init(struct vp_sym_module *m, struct debug_finder *finder, const char *name)
-{
-	m->fd = m->debug_fd = m->alt_fd = m->package_fd = -1;
-	m->finder = finder;
-	m->name = strdup(name);
-	return m->name ? 0 : -ENOMEM;
+	m->is_found = fd >= 0;
+	if (!m->is_found)
+		return 0;
+	err = debug_info_open(&m->info, fd, finder, &at, m->demangle);
+	if (err)
+		return err == -ENOMEM ? err : 0;
+	m->elf = debug_info_elf(m->info);
+	print_build_id(m);
+	return 0;
 }
 
 int vp_sym_module_open_path(struct vp_sym_module *m, struct vp_symbolizer *s,
 			    struct debug_finder *finder, const char *path)
 {
 	char *absolute = realpath(path, NULL);
-	int err = init(m, finder, absolute ? absolute : path);
+	int err;
 
-	free(absolute);
-	if (!err)
-		err = vp_symbolizer_load_path(s, m->file_id, path);
-	if (err)
-		return err;
-	m->origin = (struct debug_origin){.path = m->name};
-	open_fd(m, mapped_file_open_path(path));
-	return 0;
+	m->name = absolute ? absolute : strdup(path);
+	if (!m->name)
+		return -ENOMEM;
+	err = vp_symbolizer_load_path(s, m->file_id, path);
+	return err ? err : open_fd(m, finder, mapped_file_open_path(path), 0);
 }
 
 int vp_sym_module_open_mapped(struct vp_sym_module *m, struct vp_symbolizer *s,
 			      struct debug_finder *finder, const struct vp_mapped_file *f)
 {
-	int err = init(m, finder, f->name);
+	int err;
 
-	if (!err)
-		err = vp_symbolizer_load(s, m->file_id, f);
-	if (err)
-		return err;
+	m->name = strdup(f->name);
+	if (!m->name)
+		return -ENOMEM;
 	m->key = (struct vp_sym_module_key){f->user_ino, f->user_dev_major, f->user_dev_minor};
-	m->origin = (struct debug_origin){.tgid = f->tgid, .path = m->name};
-	open_fd(m, mapped_file_open(f, NULL));
-	return 0;
-}
-
-static void close_fd(int fd)
-{
-	if (fd >= 0)
-		close(fd);
+	err = vp_symbolizer_load(s, m->file_id, f);
+	return err ? err : open_fd(m, finder, mapped_file_open(f, NULL), f->tgid);
 }
 
 void vp_sym_module_close(struct vp_sym_module *m)
 {
-	dwarf_info_close(m->dwarf);
-	elf_file_close(m->elf);
-	close_fd(m->fd);
-	close_fd(m->debug_fd);
-	close_fd(m->alt_fd);
-	close_fd(m->package_fd);
+	debug_info_close(m->info);
 	free(m->name);
 }

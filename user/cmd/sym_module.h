@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* A file with code, open with all that helps to name its addresses. */
+/* A file with code that addresses are asked of. */
 #ifndef VP_SYM_MODULE_H
 #define VP_SYM_MODULE_H
 
-#include "../symbolize/debug_file.h"
-#include "../symbolize/dwarf_info.h"
-#include "../symbolize/symbolizer.h"
+#include "../symbolize/debug_info.h"
 
 struct vp_sym_module {
 	char *name;
@@ -15,12 +13,10 @@ struct vp_sym_module {
 	} key;		  /* of a mapping */
 	uint32_t file_id; /* in the symbolizer; this and the next set before it is opened */
 	bool demangle;
-	int fd, debug_fd, alt_fd, package_fd; /* -1: none */
-	struct elf_file *elf;	  /* NULL: not open; its symbols' reason is the symbolizer's */
-	struct dwarf_info *dwarf; /* NULL: none */
+	bool is_found;		    /* a regular file that can be read */
+	struct debug_info *info;    /* NULL: no ELF file; its symbols' reason is the symbolizer's */
+	const struct elf_file *elf; /* of info */
 	char build_id[2 * 64 + 1];
-	struct debug_finder *finder; /* borrowed */
-	struct debug_origin origin;
 };
 
 /*

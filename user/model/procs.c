@@ -26,6 +26,11 @@ uint32_t vp_procs_get(struct vp_procs *p, const struct vp_proc_id *id)
 	return (uint32_t)p->cnt++;
 }
 
+uint32_t vp_procs_find(const struct vp_procs *p, const struct vp_proc_id *id)
+{
+	return vp_index_find(&p->index, vp_hash(0, id, sizeof(*id)), is_same, p, id);
+}
+
 /* Index of the first mapping that ends above addr. */
 static size_t first_above(const struct vp_process *proc, uint64_t addr)
 {

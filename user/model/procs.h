@@ -11,9 +11,10 @@
 
 /* Of a process with a JIT: when what it tells of its code was asked for last, and how to open it. */
 struct vp_jit_state {
-	uint64_t asked_ns;     /* 0: never */
-	uint64_t wait_ns;      /* so long from then on it is not again */
-	uint32_t dump_file_id; /* the jitdump that it has mapped last; VP_FILE_ID_NONE: none */
+	uint64_t asked_ns;	/* 0: never */
+	uint64_t wait_ns;	/* so long from then on it is not again */
+	uint32_t dump_file_id;	/* the jitdump that it has mapped last; VP_FILE_ID_NONE: none */
+	struct vp_proc_id from; /* what it is a copy of, code included; tgid 0: nothing known */
 };
 
 struct vp_process {
@@ -34,6 +35,9 @@ struct vp_procs {
 
 /* Number of the life, added if new; VP_INDEX_NONE: out of memory. */
 uint32_t vp_procs_get(struct vp_procs *p, const struct vp_proc_id *id);
+
+/* The same, but VP_INDEX_NONE if it is not known. */
+uint32_t vp_procs_find(const struct vp_procs *p, const struct vp_proc_id *id);
 
 /*
  * 1 if it is new, 0 if it is what is known at that address already (a process whose table in

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "recording.h"
 
+#include "../symbolize/jit.h"
 #include "../symbolize/jit_process.h"
 
 #include <errno.h>
@@ -33,11 +34,31 @@ static const struct vp_xmap *dump_mapping(const struct vp_process *proc)
 	return NULL;
 }
 
+#define ELDERS_MAX 8
+
+/* A copy of a process runs the code that its elders have made and told of. */
+static int link_elders(struct vp_recording *r, const struct vp_process *proc)
+{
+	int err = 0;
+
+	for (int i = 0; i < ELDERS_MAX && !err && r->jit && proc->jit.from.tgid; i++) {
+		uint32_t from = vp_procs_find(&r->procs, &proc->jit.from);
+
+		err = vp_jit_inherit(r->jit, &proc->id, &proc->jit.from);
+		if (from == VP_INDEX_NONE)
+			break;
+		proc = &r->procs.proc[from];
+	}
+	return err;
+}
+
 static int request_jit(struct vp_recording *r, const struct vp_process *proc)
 {
 	const struct vp_file *dump = vp_files_get(&r->files, proc->jit.dump_file_id);
 	struct vp_mapped_file m;
 
+	if (link_elders(r, proc))
+		return -ENOMEM;
 	if (!dump)
 		return vp_file_pool_request_jit(r->pool, &proc->id, NULL);
 	m = vp_file_mapped(dump, proc->id.tgid, dump_mapping(proc));
@@ -144,6 +165,13 @@ static bool is_jitdump(const struct vp_mmap2 *m)
 	return m->rec.file_id != VP_FILE_ID_NONE && jit_is_dump_name(m->name);
 }
 
+/* Its code may be run by a copy of the process alone, which does not say where the file is. */
+static int on_jitdump(struct vp_recording *r, struct vp_process *proc, uint32_t file_id)
+{
+	proc->jit.dump_file_id = file_id;
+	return r->pool ? request_jit(r, proc) : 0;
+}
+
 static int on_mmap2(void *ctx, const struct vp_mmap2 *m)
 {
 	struct vp_recording *r = ctx;
@@ -169,9 +197,7 @@ static int on_mmap2(void *ctx, const struct vp_mmap2 *m)
 		return write_remapped(r, m);
 	if (vp_files_add(&r->files, m))
 		return -ENOMEM;
-	if (is_jitdump(m))
-		proc->jit.dump_file_id = x.file_id;
-	else if (request_rows_of(r, m, &x))
+	if (is_jitdump(m) ? on_jitdump(r, proc, x.file_id) : request_rows_of(r, m, &x))
 		return -ENOMEM;
 	return r->perfdata ? write_mmap2(r->perfdata, m, first ? proc->first_ns : 0) : 0;
 }
@@ -221,12 +247,21 @@ static struct vp_at kernel_at(uint64_t addr, bool leaf)
 	return (struct vp_at){.value = addr, .verdict = VP_AT_KERNEL, .leaf = leaf};
 }
 
+/*
+ * The image of 64-bit programs. That of 32-bit ones is another, which no name is known of: its
+ * address is no offset in the first.
+ */
+static bool is_64bit_vdso(const struct vp_frame *f)
+{
+	return f->verdict == VP_VERDICT_VDSO && f->pc > UINT32_MAX;
+}
+
 static struct vp_at user_at(const struct vp_frame *f)
 {
 	bool in_file = f->verdict == VP_VERDICT_FILE && f->file_id != VP_FILE_ID_NONE;
 
 	return (struct vp_at){
-		.value = in_file || f->verdict == VP_VERDICT_VDSO ? f->offset : f->pc,
+		.value = in_file || is_64bit_vdso(f) ? f->offset : f->pc,
 		.file_id = in_file ? f->file_id : VP_FILE_ID_NONE,
 		.verdict = f->verdict,
 		.leaf = !!(f->flags & VP_FRAME_F_LEAF),
@@ -334,6 +369,13 @@ static int on_exit_rec(void *ctx, const struct vp_rec_exit *rec)
 	return r->perfdata ? vp_perfdata_exit(r->perfdata, rec) : 0;
 }
 
+static void inherit_jit(struct vp_jit_state *jit, const struct vp_process *from)
+{
+	jit->from = from->id;
+	if (jit->dump_file_id == VP_FILE_ID_NONE)
+		jit->dump_file_id = from->jit.dump_file_id;
+}
+
 static int on_inherit(void *ctx, const struct vp_rec_inherit *rec)
 {
 	struct vp_recording *r = ctx;
@@ -343,6 +385,7 @@ static int on_inherit(void *ctx, const struct vp_rec_inherit *rec)
 	if (to == VP_INDEX_NONE || from == VP_INDEX_NONE ||
 	    vp_process_inherit(&r->procs.proc[to], &r->procs.proc[from]))
 		return -ENOMEM;
+	inherit_jit(&r->procs.proc[to].jit, &r->procs.proc[from]);
 	return r->perfdata ? vp_perfdata_inherit(r->perfdata, rec) : 0;
 }
 

@@ -13,7 +13,7 @@
 
 /* A frame without its process: the same in every process that maps the file. */
 struct vp_at {
-	uint64_t value; /* file offset (FILE, VDSO), else the address */
+	uint64_t value; /* file offset (FILE, 64-bit VDSO), else the address */
 	uint32_t file_id;
 	uint16_t verdict; /* VP_VERDICT_* or VP_AT_KERNEL */
 	uint8_t leaf;	  /* not a return address */

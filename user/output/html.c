@@ -225,6 +225,16 @@ static void sum_hot(struct hot *hot, size_t *seen, const struct vp_report *r)
 	}
 }
 
+static void put_hottest_line(FILE *f, const struct vp_label *l)
+{
+	if (!l->line_cnt)
+		return;
+	fputs(", ", f);
+	vp_html_text(f, l->lines[0].file);
+	if (l->lines[0].line)
+		fprintf(f, ":%u", l->lines[0].line);
+}
+
 static void put_hot_rows(FILE *f, const struct hot *hot, size_t cnt, uint64_t samples)
 {
 	fputs("<table><caption>Hottest functions</caption><thead><tr><th>Self</th><th>Total</th>"
@@ -236,6 +246,7 @@ static void put_hot_rows(FILE *f, const struct hot *hot, size_t cnt, uint64_t sa
 		vp_html_text(f, hot[i].label->text);
 		fputs("</bdi></td><td><bdi>", f);
 		vp_html_text(f, hot[i].label->module);
+		put_hottest_line(f, hot[i].label);
 		fputs("</bdi></td></tr>\n", f);
 	}
 	fputs("</tbody></table>\n", f);

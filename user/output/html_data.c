@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define LINES_MAX 5 /* of a label */
+
 /* A list of distinct strings, sorted, so that a string's index can be found again. */
 struct strings {
 	const char **s;
@@ -91,6 +93,55 @@ static int put_labels(FILE *f, const struct vp_report *r)
 	fputc('"', f);
 
 	free(modules.s);
+	return 0;
+}
+
+static void put_lines_of(FILE *f, const struct vp_label *l, const struct strings *files)
+{
+	uint64_t all = 0;
+
+	for (size_t i = 0; i < l->line_cnt; i++)
+		all += l->lines[i].count;
+	fprintf(f, "\"%u\":[%llu", l->id, (unsigned long long)all);
+	for (size_t i = 0; i < l->line_cnt && i < LINES_MAX; i++)
+		fprintf(f, ",%zu,%u,%llu", strings_index(files, l->lines[i].file), l->lines[i].line,
+			(unsigned long long)l->lines[i].count);
+	fputc(']', f);
+}
+
+static size_t count_lines(const struct vp_report *r)
+{
+	size_t cnt = 0;
+
+	for (size_t i = 0; i < r->label_cnt; i++)
+		cnt += r->labels[i]->line_cnt < LINES_MAX ? r->labels[i]->line_cnt : LINES_MAX;
+	return cnt;
+}
+
+static int put_lines(FILE *f, const struct vp_report *r)
+{
+	size_t cnt = count_lines(r);
+	struct strings files = {.s = calloc(cnt + 1, sizeof(char *))};
+	const char *separator = "";
+
+	if (!files.s)
+		return -ENOMEM;
+	for (size_t i = 0; i < r->label_cnt; i++) {
+		for (size_t k = 0; k < r->labels[i]->line_cnt && k < LINES_MAX; k++)
+			files.s[files.cnt++] = r->labels[i]->lines[k].file;
+	}
+	strings_sort(&files);
+	put_strings(f, "files", &files);
+	fputs(",\n\"lines\":{", f);
+	for (size_t i = 0; i < r->label_cnt; i++) {
+		if (!r->labels[i]->line_cnt)
+			continue;
+		fputs(separator, f);
+		put_lines_of(f, r->labels[i], &files);
+		separator = ",";
+	}
+	fputc('}', f);
+	free(files.s);
 	return 0;
 }
 
@@ -205,6 +256,8 @@ int vp_html_data(FILE *f, const struct vp_report *r)
 	vp_html_json_string(f, r->meta->event);
 	fprintf(f, ",\"freq\":%u", r->meta->freq_hz);
 	err = put_labels(f, r);
+	if (!err && count_lines(r))
+		err = put_lines(f, r);
 	if (!err)
 		err = put_threads(f, entries, r->stack_cnt);
 	if (!err)

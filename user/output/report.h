@@ -20,13 +20,25 @@ enum vp_label_kind {
 	VP_LABEL_UNKNOWN  /* an address that resolved to nothing executable */
 };
 
-/* One frame as shown. Labels are unique: equal frames point to one label. */
+/* A line of source that frames were at: of a caller the call, of the innermost the instruction. */
+struct vp_line {
+	const char *file; /* path as the compiler had it; raw bytes as text below */
+	uint32_t line;	  /* 0: not known */
+	uint64_t count;	  /* samples × frames */
+};
+
+/*
+ * One frame as shown. Labels are unique: equal frames point to one label, whatever line of the
+ * function they were at.
+ */
 struct vp_label {
 	const char *text;   /* "main", "libc.so.6+0x1a2b", "[jit]", "[vdso]", "[unknown]"; raw
 			     * bytes from the target: each writer escapes for its format */
 	const char *module; /* basename of the file, "[kernel]", "[vdso]", "" */
 	enum vp_label_kind kind;
-	uint32_t id; /* dense: 0 … label_cnt - 1 */
+	uint32_t id;		     /* dense: 0 … label_cnt - 1 */
+	const struct vp_line *lines; /* the most frequent first */
+	size_t line_cnt;	     /* 0: none is known */
 };
 
 /* A distinct stack of one thread. */

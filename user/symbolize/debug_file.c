@@ -468,6 +468,26 @@ int debug_finder_open(struct debug_finder *d, const struct elf_file *f,
 	return found ? 0 : -ENOENT;
 }
 
+int debug_finder_open_id(struct debug_finder *d, const uint8_t *id, size_t id_len,
+			 const char *const *paths, size_t path_cnt, struct debug_found *out)
+{
+	struct search s;
+	int found;
+
+	if (id_len > sizeof(s.wanted.id))
+		return -ENOENT;
+	search_begin(&s, d, &(struct debug_origin){0}, out);
+	memcpy(s.wanted.id, id, id_len);
+	s.wanted.id_len = id_len;
+	found = try_build_id(&s, &s.host);
+	for (size_t i = 0; i < path_cnt && !found; i++)
+		found = try_path(&s, &s.host, DEBUG_BY_LINK, "%s", paths[i]);
+	if (!found)
+		found = try_fetch(&s);
+	search_end(&s);
+	return found ? 0 : -ENOENT;
+}
+
 static int find_alt(struct search *s, const char *path)
 {
 	if (try_build_id(s, &s->host) || try_build_id(s, &s->target))

@@ -70,6 +70,13 @@ int debug_finder_open(struct debug_finder *d, const struct elf_file *f,
 		      const struct debug_origin *at, struct debug_found *out);
 
 /*
+ * The file of a build id that something else has told: by that id on this host, else at one of the
+ * paths on it, else fetched. 0 or -ENOENT.
+ */
+int debug_finder_open_id(struct debug_finder *d, const uint8_t *id, size_t id_len,
+			 const char *const *paths, size_t path_cnt, struct debug_found *out);
+
+/*
  * The file that f, found at `at`, shares DWARF with others in. 0 or -ENOENT; -ENODATA: f has no
  * .gnu_debugaltlink.
  */

@@ -2,6 +2,7 @@
 #include "elf_symbols.h"
 
 #include "debugdata.h"
+#include "filed_names.h"
 #include "go_table.h"
 #include "plt.h"
 #include "symbolizer.h"
@@ -17,8 +18,11 @@
 #define DEBUGDATA_MAX_BYTES (32U << 20)
 #define LARGE_PAGE_BYTES    (2U << 20)
 #define IFUNC_MAX_CNT	    4096
+/* Smaller string tables are not worth an open file. */
+#define FILED_MIN_BYTES	    (1U << 20)
 /* Symbols are read in pieces of this many. */
 #define CHUNK_CNT	    4096
+#define NAMES_AHEAD	    16
 
 enum named {
 	NAMED_DEBUGLINK,
@@ -41,8 +45,8 @@ struct reader {
 	const struct elf_file *runtime; /* whose segments are mapped: f, unless f is a debug file */
 	struct symtab_builder *b;
 	struct code_section *sections;
-	char *strings[SYMTAB_STRINGS_MAX];   /* as the builder numbers them; NULL: adopted */
-	int adopted;			     /* by the builder, which can take one */
+	char *strings[SYMTAB_STRINGS_MAX]; /* as the builder numbers them; NULL: adopted */
+	int adopted; /* by the builder, or left in the file: it can take one */
 	const struct elf_symbols_from *from; /* NULL: no debug file */
 	struct elf_named named[NAMED_CNT];   /* sections of runtime */
 	int has_symtab;			     /* or its debug file has */
@@ -56,6 +60,7 @@ struct symbol_section {
 	int dynamic;
 	int strings; /* index in builder and reader */
 	size_t added_cnt;
+	struct filed_names *filed; /* NULL: the names are not left in the file */
 };
 
 static int read_sections(struct reader *r)
@@ -243,6 +248,16 @@ static int note_ifunc(struct reader *r, const GElf_Sym *sym, const char *name)
 	return 0;
 }
 
+/* Names are all over the table: each would be waited for. */
+static void fetch_name(const struct reader *r, const struct symbol_section *s, const void *chunk,
+		       size_t i)
+{
+	const uint32_t name = get_symbol(r, chunk, i).st_name;
+
+	if (name < s->names.sh_size)
+		__builtin_prefetch(r->strings[s->strings] + name);
+}
+
 static int add_chunk(struct reader *r, struct symbol_section *s, const void *chunk, size_t cnt)
 {
 	const char *strings = r->strings[s->strings];
@@ -250,6 +265,8 @@ static int add_chunk(struct reader *r, struct symbol_section *s, const void *chu
 	for (size_t i = 0; i < cnt; i++) {
 		GElf_Sym sym = get_symbol(r, chunk, i);
 
+		if (i + NAMES_AHEAD < cnt)
+			fetch_name(r, s, chunk, i + NAMES_AHEAD);
 		if (symbol_type(&sym) < 0 || sym.st_name >= s->names.sh_size ||
 		    is_marker_name(strings + sym.st_name, s->names.sh_size - sym.st_name))
 			continue;
@@ -280,11 +297,21 @@ static int add_symbols(struct reader *r, struct symbol_section *s)
 	return err;
 }
 
-/* Where most symbols are functions it is quicker to keep all names than to copy theirs. */
-static void maybe_adopt(struct reader *r, const struct symbol_section *s)
+/*
+ * Names of a large table stay in the file. Else, where most symbols are functions it is quicker to
+ * keep all names than to copy theirs.
+ */
+static void keep_names(struct reader *r, struct symbol_section *s)
 {
 	size_t cnt = s->symbols.sh_size / sizeof(Elf64_Sym);
 
+	if (r->adopted)
+		return;
+	if (s->filed) {
+		symtab_builder_leave(r->b, s->strings, s->filed);
+		s->filed = NULL;
+		r->adopted = 1;
+	}
 	if (r->adopted || s->added_cnt < cnt / 2)
 		return;
 	r->adopted = 1;
@@ -299,11 +326,15 @@ static int read_symbols(struct reader *r, uint32_t section_type, uint8_t source)
 	if (find_symbols(r->f, section_type, &s))
 		return 0;
 
+	if (!r->adopted && r->from && r->from->leave_names && s.names.sh_size >= FILED_MIN_BYTES)
+		s.filed = filed_names_new(r->f->fd, s.names.sh_offset, (uint32_t)s.names.sh_size);
+
 	int err = read_strings(r, &s, source);
 	if (!err)
 		err = add_symbols(r, &s);
 	if (!err)
-		maybe_adopt(r, &s);
+		keep_names(r, &s);
+	filed_names_free(s.filed);
 	return err;
 }
 

@@ -11,6 +11,7 @@
 struct elf_symbols_from {
 	struct debug_finder *finder;
 	struct debug_origin at;
+	int leave_names; /* a large string table's names may stay in their file, which stays open */
 };
 
 /*

@@ -9,6 +9,7 @@
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -36,10 +37,12 @@ struct source {
 
 struct life {
 	struct vp_proc_id id;
-	uint64_t used;	/* when it was asked for last, in calls */
+	struct vp_proc_id from; /* what it began as a copy of; tgid 0: nothing known */
+	uint64_t used;		/* when it was asked for last, in calls */
 	bool is_read;	/* a thread is at it; what is below is that thread's, but for the tables */
 	bool ask_again; /* it was asked for meanwhile */
 	bool evicted;
+	bool parent_asked;
 	struct vp_mapped_file mapped; /* its jitdump; the name is owned, NULL: none is known */
 
 	struct jit_process process;
@@ -89,6 +92,7 @@ static struct life *add_life(struct vp_jit *j, const struct vp_proc_id *id)
 	l->id = *id;
 	l->map_table.max_bytes = j->opts.process_bytes;
 	l->dump_table.max_bytes = j->opts.process_bytes;
+	l->dump_table.keeps_lines = j->opts.lines;
 	j->lives[j->cnt] = l;
 	if (vp_index_add(&j->index, vp_hash(0, id, sizeof(*id)), (uint32_t)j->cnt)) {
 		free(l);
@@ -239,7 +243,7 @@ static int read_dump(struct vp_jit *j, struct life *l, int fd, const struct stat
 	if (!goes_on(s, fd, st)) {
 		pthread_mutex_lock(&j->lock);
 		begin(s, st);
-		l->dump = (struct jitdump){.bad_cnt = l->dump.bad_cnt};
+		jitdump_restart(&l->dump);
 		pthread_mutex_unlock(&j->lock);
 	}
 	while (more && !l->dump.ended && s->offset < (uint64_t)st->st_size &&
@@ -290,6 +294,43 @@ static int set_mapped(struct life *l, const struct vp_mapped_file *m)
 	return 0;
 }
 
+#define TICK_NS 10000000ULL
+
+/*
+ * /proc tells when a process started in ticks, and nothing of its execs: the life that is known
+ * more exactly, the last one of several.
+ */
+static void make_exact(const struct vp_jit *j, struct vp_proc_id *id)
+{
+	const struct vp_proc_id told = *id;
+
+	for (size_t i = 0; i < j->cnt; i++) {
+		const struct vp_proc_id *known = &j->lives[i]->id;
+
+		if (known->tgid == told.tgid && known->start_ns + TICK_NS > told.start_ns &&
+		    known->start_ns < told.start_ns + 2 * TICK_NS && known->exec_id >= id->exec_id)
+			*id = *known;
+	}
+}
+
+/* Whose copy it is, if nobody has told: with the lock held, and taken off meanwhile. */
+static void ask_parent(struct vp_jit *j, struct life *l)
+{
+	struct vp_proc_id from;
+	bool is_copy;
+
+	if (l->parent_asked || l->from.tgid)
+		return;
+	l->parent_asked = true;
+	pthread_mutex_unlock(&j->lock);
+	is_copy = !jit_process_copied_from(&l->id, &from);
+	pthread_mutex_lock(&j->lock);
+	if (!is_copy || l->from.tgid)
+		return;
+	make_exact(j, &from);
+	l->from = from;
+}
+
 /* Takes the lock off meanwhile. */
 static int read_life(struct vp_jit *j, struct life *l)
 {
@@ -309,20 +350,31 @@ static int read_life(struct vp_jit *j, struct life *l)
 	return err;
 }
 
-/* With the lock held; NULL: not to be read now, and *err says whether that is one. */
-static struct life *begin_life(struct vp_jit *j, const struct vp_proc_id *id,
-			       const struct vp_mapped_file *mapped, int *err)
+/* With the lock held. NULL: no memory, or *full: there are too many. */
+static struct life *get_life(struct vp_jit *j, const struct vp_proc_id *id, bool *full)
 {
 	struct life *l = find_life(j, id);
 
-	*err = 0;
-	if (!l && j->cnt >= LIVES_MAX) {
+	*full = !l && j->cnt >= LIVES_MAX;
+	if (*full)
 		j->evicted_cnt++;
+	return l || *full ? l : add_life(j, id);
+}
+
+/*
+ * With the lock held; NULL: not to be read now, and *err says whether that is one. The jitdump may
+ * be known from a copy's mapping only, which is older than an own one.
+ */
+static struct life *begin_life(struct vp_jit *j, const struct vp_proc_id *id,
+			       const struct vp_mapped_file *mapped, bool is_own, int *err)
+{
+	bool full;
+	struct life *l = get_life(j, id, &full);
+
+	*err = 0;
+	if (full)
 		return NULL;
-	}
-	if (!l)
-		l = add_life(j, id);
-	if (!l || set_mapped(l, mapped)) {
+	if (!l || (!(l->mapped.name && !is_own) && set_mapped(l, mapped))) {
 		*err = -ENOMEM;
 		return NULL;
 	}
@@ -331,41 +383,115 @@ static struct life *begin_life(struct vp_jit *j, const struct vp_proc_id *id,
 	return l->is_read || l->evicted ? NULL : l;
 }
 
-int vp_jit_read(struct vp_jit *j, const struct vp_proc_id *life, const struct vp_mapped_file *dump)
+/* With the lock held. */
+static int read_one(struct vp_jit *j, const struct vp_proc_id *id,
+		    const struct vp_mapped_file *dump, bool is_own)
 {
-	struct life *l;
 	int err;
+	struct life *l = begin_life(j, id, dump, is_own, &err);
 
-	pthread_mutex_lock(&j->lock);
-	l = begin_life(j, life, dump, &err);
 	if (l)
 		l->is_read = true;
+	if (l)
+		ask_parent(j, l);
 	while (l && l->ask_again && !l->evicted && !err)
 		err = read_life(j, l);
 	if (l)
 		l->is_read = false;
+	return err;
+}
+
+/* A copy of a copy …: of a process that forks on and on, the eldest are not asked. */
+#define ANCESTORS_MAX 16
+
+static const struct vp_proc_id *parent_of(const struct vp_jit *j, const struct vp_proc_id *id)
+{
+	const struct life *l = find_life(j, id);
+
+	return l && l->from.tgid ? &l->from : NULL;
+}
+
+int vp_jit_read(struct vp_jit *j, const struct vp_proc_id *life, const struct vp_mapped_file *dump)
+{
+	int err;
+
+	pthread_mutex_lock(&j->lock);
+	err = read_one(j, life, dump, true);
+	for (int i = 1; i < ANCESTORS_MAX && !err && (life = parent_of(j, life)); i++)
+		err = read_one(j, life, dump, false);
 	pthread_mutex_unlock(&j->lock);
 	return err;
 }
 
 /* ---- asking ----------------------------------------------------------------------------------- */
 
+int vp_jit_inherit(struct vp_jit *j, const struct vp_proc_id *life, const struct vp_proc_id *from)
+{
+	struct life *l;
+	bool full;
+
+	pthread_mutex_lock(&j->lock);
+	l = get_life(j, life, &full);
+	if (l)
+		l->from = *from;
+	pthread_mutex_unlock(&j->lock);
+	return l || full ? 0 : -ENOMEM;
+}
+
+static bool find_in_life(struct life *l, uint64_t addr, struct jit_found *found,
+			 const char **source)
+{
+	*source = "jitdump";
+	if (jit_table_find(&l->dump_table, addr, found))
+		return true;
+	*source = "perf_map";
+	return jit_table_find(&l->map_table, addr, found);
+}
+
+static bool find_code(struct vp_jit *j, const struct vp_proc_id *life, uint64_t addr,
+		      struct jit_found *found, const char **source)
+{
+	struct life *l = find_life(j, life);
+
+	for (int i = 0; l && i < ANCESTORS_MAX; i++) {
+		if (find_in_life(l, addr, found, source))
+			return true;
+		l = l->from.tgid ? find_life(j, &l->from) : NULL;
+	}
+	return false;
+}
+
 int vp_jit_find(struct vp_jit *j, const struct vp_proc_id *life, uint64_t addr,
 		char name[VP_JIT_NAME_BYTES])
 {
-	const char *found = NULL;
-	struct life *l;
+	struct jit_found found;
+	const char *source;
+	bool is_there;
 
 	pthread_mutex_lock(&j->lock);
-	l = find_life(j, life);
-	if (l)
-		found = jit_table_find(&l->dump_table, addr);
-	if (l && !found)
-		found = jit_table_find(&l->map_table, addr);
-	if (found)
-		stpcpy(name, found);
+	is_there = find_code(j, life, addr, &found, &source);
+	if (is_there)
+		stpcpy(name, found.name);
 	pthread_mutex_unlock(&j->lock);
-	return found ? 0 : -ENOENT;
+	return is_there ? 0 : -ENOENT;
+}
+
+int vp_jit_look_up(struct vp_jit *j, const struct vp_proc_id *life, uint64_t addr,
+		   struct vp_jit_symbol *out)
+{
+	struct jit_found found;
+	bool is_there;
+
+	pthread_mutex_lock(&j->lock);
+	is_there = find_code(j, life, addr, &found, &out->source);
+	if (is_there) {
+		stpcpy(out->name, found.name);
+		snprintf(out->file, sizeof(out->file), "%s", found.file ? found.file : "");
+		out->line = found.file ? found.line : 0;
+		out->offset = found.offset;
+	}
+	pthread_mutex_unlock(&j->lock);
+	return is_there ? 0 : -ENOENT;
 }
 
 void vp_jit_get_stats(struct vp_jit *j, struct vp_jit_stats *out)
@@ -413,6 +539,7 @@ void vp_jit_free(struct vp_jit *j)
 	for (size_t i = 0; i < j->cnt; i++) {
 		free((char *)j->lives[i]->mapped.name);
 		perf_map_free(&j->lives[i]->map);
+		jitdump_free(&j->lives[i]->dump);
 		jit_table_clear(&j->lives[i]->map_table);
 		jit_table_clear(&j->lives[i]->dump_table);
 		free(j->lives[i]);

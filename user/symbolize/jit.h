@@ -11,6 +11,8 @@
 #include "jit_table.h"
 #include "symbolizer.h"
 
+#include <limits.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,6 +23,7 @@ struct vp_jit_opts {
 	uint64_t process_bytes; /* of names and ranges of one life; 64 MiB */
 	uint64_t max_bytes;	/* of all; 256 MiB. Beyond it the life not asked for longest goes */
 	uint64_t read_bytes;	/* so much is read of one life's files in all; 512 MiB */
+	bool lines;		/* files and lines that jitdumps tell are kept, too */
 };
 
 /* NULL opts: defaults. -ENOMEM. Free with vp_jit_free (NULL is fine). */
@@ -28,15 +31,35 @@ int vp_jit_new(struct vp_jit **out, const struct vp_jit_opts *opts);
 void vp_jit_free(struct vp_jit *j);
 
 /*
- * Reads what is new in the life's files; cheap if nothing is. dump: a jitdump that it maps, or NULL.
+ * Reads what is new in the life's files, and in those of the process that it is a forked copy of;
+ * cheap if nothing is. dump: a jitdump that it maps, or NULL.
  * Thread-safe against itself and the rest; a life that another thread is reading is read once more
  * by that one. 0, also if there is nothing to read; -ENOMEM.
  */
 int vp_jit_read(struct vp_jit *j, const struct vp_proc_id *life, const struct vp_mapped_file *dump);
 
+/*
+ * The life began as a copy of `from`, with its code, so what its own files do not name has the name
+ * that the other's give it. Where nobody says so it is found out, as long as both are there. 0 or
+ * -ENOMEM.
+ */
+int vp_jit_inherit(struct vp_jit *j, const struct vp_proc_id *life, const struct vp_proc_id *from);
+
 /* What is at a run-time address: 0 and its name, or -ENOENT. */
 int vp_jit_find(struct vp_jit *j, const struct vp_proc_id *life, uint64_t addr,
 		char name[VP_JIT_NAME_BYTES]);
+
+struct vp_jit_symbol {
+	char name[VP_JIT_NAME_BYTES];
+	char file[PATH_MAX];
+	uint32_t line;	    /* 0: file and line are not known */
+	uint64_t offset;    /* of the address in its function, bytes */
+	const char *source; /* "jitdump" or "perf_map" */
+};
+
+/* The same with all that is known. */
+int vp_jit_look_up(struct vp_jit *j, const struct vp_proc_id *life, uint64_t addr,
+		   struct vp_jit_symbol *out);
 
 struct vp_jit_stats {
 	uint64_t life_cnt;    /* that have told something */

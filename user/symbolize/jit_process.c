@@ -43,21 +43,32 @@ static ssize_t read_proc(int proc_fd, const char *name, char *buf, size_t size)
 
 #define FIELD_START_TIME 22 /* proc(5); the first behind the command is 3 */
 
-static bool is_life(int proc_fd, const struct vp_proc_id *life)
+/* When it started, in ticks. */
+static int start_ticks(int proc_fd, uint64_t *ticks)
 {
-	const uint64_t tick_ns = NS_PER_S / (uint64_t)sysconf(_SC_CLK_TCK);
-	uint64_t want = life->start_ns / tick_ns, is;
 	char text[1024], *at;
 
 	if (read_proc(proc_fd, "stat", text, sizeof(text)) < 0)
-		return false;
+		return -ESRCH;
 	at = strrchr(text, ')');
 	for (int field = 2; at && field < FIELD_START_TIME; field++)
 		at = strchr(at + 1, ' ');
 	if (!at)
-		return false;
-	is = strtoull(at + 1, NULL, 10);
-	return is + 1 >= want && is <= want + 1;
+		return -ESRCH;
+	*ticks = strtoull(at + 1, NULL, 10);
+	return 0;
+}
+
+static uint64_t tick_ns(void)
+{
+	return NS_PER_S / (uint64_t)sysconf(_SC_CLK_TCK);
+}
+
+static bool is_life(int proc_fd, const struct vp_proc_id *life)
+{
+	uint64_t want = life->start_ns / tick_ns(), is;
+
+	return !start_ticks(proc_fd, &is) && is + 1 >= want && is <= want + 1;
 }
 
 /* The number that ends the line, or that is its nth. */
@@ -136,16 +147,23 @@ static int read_process(struct jit_process *p, const struct vp_proc_id *life, in
 	return 0;
 }
 
-/* -ESTALE: another one has its number now. */
-static int open_proc(const struct vp_proc_id *life)
+static int open_tgid(uint32_t tgid)
 {
 	char path[64];
 	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%" PRIu32, life->tgid);
+	snprintf(path, sizeof(path), "/proc/%" PRIu32, tgid);
 	fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+/* -ESTALE: another one has its number now. */
+static int open_proc(const struct vp_proc_id *life)
+{
+	int fd = open_tgid(life->tgid);
+
 	if (fd < 0)
-		return -errno;
+		return fd;
 	if (!is_life(fd, life)) {
 		close(fd);
 		return -ESTALE;
@@ -190,6 +208,55 @@ int jit_process_open(struct jit_process *p, const struct vp_proc_id *life)
 	return fd < 0 ? -errno : fd;
 }
 
+static int life_at(int proc_fd, uint32_t tgid, struct vp_proc_id *out)
+{
+	uint64_t ticks;
+
+	if (start_ticks(proc_fd, &ticks))
+		return -ESRCH;
+	*out = (struct vp_proc_id){.tgid = tgid, .start_ns = ticks * tick_ns()};
+	return 0;
+}
+
+int jit_process_life(uint32_t tgid, struct vp_proc_id *out)
+{
+	int fd = open_tgid(tgid), err;
+
+	if (fd < 0)
+		return -ESRCH;
+	err = life_at(fd, tgid, out);
+	close(fd);
+	return err;
+}
+
+/* Each program's start puts the vdso, the stack and the loader elsewhere, and tells it where. */
+static bool has_same_start(int a_fd, int b_fd)
+{
+	char a[4096], b[4096];
+	ssize_t a_len = read_proc(a_fd, "auxv", a, sizeof(a)),
+		b_len = read_proc(b_fd, "auxv", b, sizeof(b));
+
+	return a_len > 0 && a_len == b_len && !memcmp(a, b, (size_t)a_len);
+}
+
+int jit_process_copied_from(const struct vp_proc_id *life, struct vp_proc_id *from)
+{
+	int fd = open_proc(life), parent_fd = -1, err = -ENOENT;
+	uint64_t parent = 0;
+	char status[8192];
+
+	if (fd >= 0 && read_proc(fd, "status", status, sizeof(status)) > 0 &&
+	    status_number(status, "\nPPid:", -1, &parent))
+		parent_fd = open_tgid((uint32_t)parent);
+	if (parent_fd >= 0 && has_same_start(fd, parent_fd))
+		err = life_at(parent_fd, (uint32_t)parent, from);
+	if (parent_fd >= 0)
+		close(parent_fd);
+	if (fd >= 0)
+		close(fd);
+	return err ? -ENOENT : 0;
+}
+
 /* ---- files ------------------------------------------------------------------------------------ */
 
 static bool counts(const struct jit_process *p, const struct stat *st)
@@ -197,6 +264,8 @@ static bool counts(const struct jit_process *p, const struct stat *st)
 	uint64_t mtime_ns = (uint64_t)st->st_mtim.tv_sec * NS_PER_S + (uint64_t)st->st_mtim.tv_nsec;
 
 	if (st->st_uid != p->uid && st->st_uid != 0 && st->st_uid != p->ns_root)
+		return false;
+	if (st->st_nlink > 1) /* anybody may have linked it there */
 		return false;
 	return mtime_ns + SLACK_NS >= p->start_ns;
 }

@@ -2,8 +2,8 @@
 /*
  * Finding the files in which a process's JIT tells of its code. They lie where the process sees
  * them, under the number that it knows itself by, and anybody may put something there: a file counts
- * that is the process's own or root's, and younger than the process (an older one is of another that
- * had its number).
+ * that is the process's own or root's, has no other name, and is younger than the process (an older
+ * one is of another that had its number).
  */
 #ifndef VP_JIT_PROCESS_H
 #define VP_JIT_PROCESS_H
@@ -32,6 +32,15 @@ struct jit_process {
  * -ESRCH.
  */
 int jit_process_open(struct jit_process *p, const struct vp_proc_id *life);
+
+/* The life that a process has now, exec_id 0. -ESRCH: there is none. */
+int jit_process_life(uint32_t tgid, struct vp_proc_id *out);
+
+/*
+ * Its parent, if it is a copy of that one and runs no program of its own: then all addresses that
+ * the kernel has told it at its start are the parent's. -ENOENT: it is none, or that cannot be seen.
+ */
+int jit_process_copied_from(const struct vp_proc_id *life, struct vp_proc_id *from);
 
 /* Each a descriptor for reading and *st the file's, or negative errno: there is none that counts. */
 

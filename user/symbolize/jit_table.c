@@ -12,6 +12,7 @@
 
 struct jit_range {
 	uint64_t start, end;
+	uint64_t code; /* where what this is a piece of starts */
 	uint64_t time;
 	uint64_t index;
 	uint32_t name; /* offset in names */
@@ -27,7 +28,11 @@ void jit_table_clear(struct jit_table *t)
 {
 	free(t->range);
 	free(t->names);
-	*t = (struct jit_table){.max_bytes = t->max_bytes, .dropped_cnt = t->dropped_cnt};
+	*t = (struct jit_table){
+		.max_bytes = t->max_bytes,
+		.keeps_lines = t->keeps_lines,
+		.dropped_cnt = t->dropped_cnt,
+	};
 }
 
 /* ---- names of moved code ---------------------------------------------------------------------- */
@@ -189,13 +194,21 @@ static int by_value(const void *a, const void *b)
 	return (va > vb) - (va < vb);
 }
 
+/* Of a name and what follows it. */
+static size_t name_room(const struct jit_table *t, const char *name)
+{
+	size_t len = strlen(name) + 1;
+
+	return t->keeps_lines ? len + jit_lines_bytes_at(name + len) : len;
+}
+
 /* Moves the names that begin at the cnt offsets (ascending) together; *to are their new ones. */
 static void pack_names(struct jit_table *t, const uint32_t *from, uint32_t *to, size_t cnt)
 {
 	uint32_t used = 0;
 
 	for (size_t i = 0; i < cnt; i++) {
-		uint32_t len = (uint32_t)strlen(t->names + from[i]) + 1;
+		uint32_t len = (uint32_t)name_room(t, t->names + from[i]);
 
 		memmove(t->names + used, t->names + from[i], len);
 		to[i] = used;
@@ -277,7 +290,8 @@ static size_t cut_name(const char *name, size_t len)
 	return kept < len ? kept : len;
 }
 
-static uint32_t put_name(struct jit_table *t, const char *name, size_t len)
+static uint32_t put_name(struct jit_table *t, const char *name, size_t len,
+			 const struct jit_lines *lines)
 {
 	uint32_t at = (uint32_t)t->name_bytes;
 	char *to = t->names + at;
@@ -288,6 +302,10 @@ static uint32_t put_name(struct jit_table *t, const char *name, size_t len)
 		to = stpcpy(mempcpy(to, name, cut_name(name, len)), CUT_MARK);
 	*to++ = '\0';
 	t->name_bytes = (size_t)(to - t->names);
+	if (t->keeps_lines) {
+		jit_lines_pack(lines, to);
+		t->name_bytes += jit_lines_packed_bytes(lines);
+	}
 	return at;
 }
 
@@ -304,6 +322,7 @@ static int add_range(struct jit_table *t, const struct jit_code *c, uint32_t nam
 	t->range[t->cnt++] = (struct jit_range){
 		.start = c->start,
 		.end = c->start + c->size,
+		.code = c->start,
 		.time = c->time,
 		.index = c->index,
 		.name = name,
@@ -321,13 +340,15 @@ int jit_table_add(struct jit_table *t, const struct jit_code *c, const char *nam
 	if (!len || !is_range(c))
 		return -EINVAL;
 	room = len < VP_JIT_NAME_BYTES ? len + 1 : VP_JIT_NAME_BYTES;
+	if (t->keeps_lines)
+		room += jit_lines_packed_bytes(c->lines);
 	err = make_room(t, sizeof(*t->range) + room);
 	if (err)
 		return err == -ENOSPC ? 0 : err;
 	if (vp_array_room((void **)&t->names, &t->name_cap, t->name_bytes, room, 1) ||
 	    vp_array_room((void **)&t->range, &t->cap, t->cnt, 1, sizeof(*t->range)))
 		return -ENOMEM;
-	return add_range(t, c, put_name(t, name, len));
+	return add_range(t, c, put_name(t, name, len, c->lines));
 }
 
 int jit_table_move(struct jit_table *t, const struct jit_code *c)
@@ -344,12 +365,21 @@ int jit_table_move(struct jit_table *t, const struct jit_code *c)
 	return add_range(t, c, NAME_BY_INDEX);
 }
 
-const char *jit_table_find(struct jit_table *t, uint64_t addr)
+static void tell(const struct jit_table *t, const struct jit_range *r, uint64_t addr,
+		 struct jit_found *out)
+{
+	*out = (struct jit_found){.name = t->names + r->name, .offset = addr - r->code};
+	if (t->keeps_lines)
+		jit_lines_find(out->name + strlen(out->name) + 1, out->offset, &out->file,
+			       &out->line);
+}
+
+bool jit_table_find(struct jit_table *t, uint64_t addr, struct jit_found *out)
 {
 	size_t lo = 0, hi;
 
 	if (sort(t))
-		return NULL;
+		return false;
 	hi = t->cnt;
 	while (lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
@@ -360,6 +390,7 @@ const char *jit_table_find(struct jit_table *t, uint64_t addr)
 			lo = mid + 1;
 	}
 	if (lo == t->cnt || addr < t->range[lo].start)
-		return NULL;
-	return t->names + t->range[lo].name;
+		return false;
+	tell(t, &t->range[lo], addr, out);
+	return true;
 }

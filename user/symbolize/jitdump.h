@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Jitdump files (tools/perf/Documentation/jitdump-specification.txt): a header, then a record for each
- * function that a JIT has made or moved, with its code, which is not read here. Line numbers and
- * unwinding information are passed over.
+ * function that a JIT has made or moved, with its code, which is not read here. A function's lines
+ * come in a record of their own right before it, and are taken if the table keeps lines. Unwinding
+ * information is passed over.
  *
  * Like a perf map it is written while it is read: a record that is not there as a whole is left for
  * the next time.
@@ -16,12 +17,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* The record of lines that is being read, then those lines until their code comes. */
+struct jitdump_lines {
+	uint64_t code_addr;
+	uint64_t left; /* lines that follow in the record */
+	uint64_t end;  /* of the record, in the file; 0: none is being read */
+	struct jit_lines lines;
+};
+
 /* All zero is the beginning of a file. */
 struct jitdump {
-	uint64_t bad_cnt; /* records skipped */
-	uint32_t pid;	  /* the header's: in whatever namespace the process has written it */
-	bool begun;	  /* the header has been read */
-	bool ended;	  /* closed, or damaged: nothing more is to be had */
+	uint64_t bad_cnt;   /* records skipped */
+	uint32_t pid;	    /* the header's: in whatever namespace the process has written it */
+	uint32_t line_bias; /* lines' addresses are so many bytes too high */
+	bool begun;	    /* the header has been read */
+	bool ended;	    /* closed, or damaged: nothing more is to be had */
+	struct jitdump_lines debug;
 };
 
 /* So many bytes at a file offset are enough to get on, or all there are until the file's end. */
@@ -35,5 +46,10 @@ struct jitdump {
  */
 int jitdump_feed(struct jitdump *d, struct jit_table *t, const void *window, size_t cnt,
 		 uint64_t offset, uint64_t size, uint64_t *next);
+
+/* The beginning of a file follows. bad_cnt stays. */
+void jitdump_restart(struct jitdump *d);
+
+void jitdump_free(struct jitdump *d);
 
 #endif

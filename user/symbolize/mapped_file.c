@@ -46,7 +46,7 @@ static int is_same_inode(const struct vp_mapped_file *f, const struct stat *st)
 }
 
 /* By name nothing is known but what stat says, and an inode number is soon used again. */
-static int is_same_file(const struct vp_mapped_file *f, const struct stat *st)
+int mapped_file_is(const struct vp_mapped_file *f, const struct stat *st)
 {
 	if (!f->user_ino || st->st_ino != f->user_ino)
 		return 0;
@@ -152,7 +152,7 @@ static int open_checked(const struct vp_mapped_file *f, int root_fd, const char 
 		return -errno;
 	if (fstat(fd, &st))
 		return refuse(fd, -errno);
-	if (!S_ISREG(st.st_mode) || !is_same_file(f, &st))
+	if (!S_ISREG(st.st_mode) || !mapped_file_is(f, &st))
 		return refuse(fd, -ESTALE);
 	return reopen(fd);
 }

@@ -26,7 +26,10 @@ enum mapped_file_way {
  */
 int mapped_file_open(const struct vp_mapped_file *f, enum mapped_file_way *way);
 
-/* The same for a plain path, without identity: -EINVAL if it is no regular file. */
+/* Whether what a name leads to, as stat shows it, is the mapped file, as it was mapped. */
+int mapped_file_is(const struct vp_mapped_file *f, const struct stat *st);
+
+/* mapped_file_open for a plain path, without identity: -EINVAL if it is no regular file. */
 int mapped_file_open_path(const char *path);
 
 /*

@@ -51,9 +51,32 @@ static int map_grow(struct ptr_map *m)
 	return 0;
 }
 
+/* Slots of a table after one more entry: never more than three quarters are taken. */
+static size_t slots_after(size_t slots, size_t cnt)
+{
+	if (!slots)
+		return FIRST_SLOTS;
+	return (cnt + 1) * 4 > slots * 3 ? slots * 2 : slots;
+}
+
+static size_t map_slots(const struct ptr_map *m)
+{
+	return m->slots ? m->mask + 1 : 0;
+}
+
+size_t ptr_map_bytes(const struct ptr_map *m)
+{
+	return map_slots(m) * sizeof(*m->slots);
+}
+
+size_t ptr_map_growth(const struct ptr_map *m)
+{
+	return (slots_after(map_slots(m), m->cnt) - map_slots(m)) * sizeof(*m->slots);
+}
+
 int ptr_map_put(struct ptr_map *m, uint64_t key, void *value)
 {
-	if ((!m->slots || (m->cnt + 1) * 4 > (m->mask + 1) * 3) && map_grow(m))
+	if (ptr_map_growth(m) && map_grow(m))
 		return -ENOMEM;
 
 	struct ptr_map_slot *slot = map_slot(m, key);
@@ -76,62 +99,109 @@ void ptr_map_fini(struct ptr_map *m)
 	*m = (struct ptr_map){0};
 }
 
-static size_t hash_string(const char *s)
-{
-	uint64_t h = 0xcbf29ce484222325ULL; /* FNV-1a */
+struct string_slot {
+	uint64_t hash;
+	char *text; /* NULL: free */
+};
 
-	for (; *s; s++)
-		h = (h ^ (unsigned char)*s) * 0x100000001b3ULL;
-	return hash_key(h);
+/* Eight bytes at a time: names of a hundred and more are common. */
+static uint64_t hash_string(const char *s, size_t len)
+{
+	uint64_t h = len, part;
+
+	for (; len >= sizeof(part); s += sizeof(part), len -= sizeof(part)) {
+		memcpy(&part, s, sizeof(part));
+		h = (h ^ part) * 0x9e3779b97f4a7c15ULL;
+		h ^= h >> 29;
+	}
+	part = 0;
+	memcpy(&part, s, len);
+	return hash_key(h ^ part);
 }
 
-static char **set_slot(const struct string_set *set, const char *s)
+static struct string_slot *set_slot(const struct string_set *set, const char *s, uint64_t hash)
 {
-	size_t i = hash_string(s) & set->mask;
+	size_t i = hash & set->mask;
 
-	while (set->slots[i] && strcmp(set->slots[i], s) != 0)
+	while (set->slots[i].text &&
+	       (set->slots[i].hash != hash || strcmp(set->slots[i].text, s) != 0))
 		i = (i + 1) & set->mask;
 	return &set->slots[i];
 }
 
+static struct string_slot *free_slot(const struct string_set *set, uint64_t hash)
+{
+	size_t i = hash & set->mask;
+
+	while (set->slots[i].text)
+		i = (i + 1) & set->mask;
+	return &set->slots[i];
+}
+
+static size_t set_slots(const struct string_set *set)
+{
+	return set->slots ? set->mask + 1 : 0;
+}
+
+static size_t slots_growth(const struct string_set *set)
+{
+	return (slots_after(set_slots(set), set->cnt) - set_slots(set)) * sizeof(*set->slots);
+}
+
+size_t string_set_growth(const struct string_set *set, size_t len)
+{
+	return slots_growth(set) + len + 1;
+}
+
 static int set_grow(struct string_set *set)
 {
-	size_t old = set->slots ? set->mask + 1 : 0;
+	size_t old = set_slots(set);
 	struct string_set bigger = *set;
 
-	bigger.mask = (old ? old * 2 : FIRST_SLOTS) - 1;
+	bigger.mask = slots_after(old, set->cnt) - 1;
+	bigger.bytes += slots_growth(set);
 	bigger.slots = calloc(bigger.mask + 1, sizeof(*bigger.slots));
 	if (!bigger.slots)
 		return -ENOMEM;
 	for (size_t i = 0; i < old; i++) {
-		if (set->slots[i])
-			*set_slot(&bigger, set->slots[i]) = set->slots[i];
+		if (set->slots[i].text)
+			*free_slot(&bigger, set->slots[i].hash) = set->slots[i];
 	}
 	free(set->slots);
 	*set = bigger;
 	return 0;
 }
 
+const char *string_set_find(const struct string_set *set, const char *s)
+{
+	return set->slots ? set_slot(set, s, hash_string(s, strlen(s)))->text : NULL;
+}
+
 const char *string_set_intern(struct string_set *set, const char *s)
 {
-	if ((!set->slots || (set->cnt + 1) * 4 > (set->mask + 1) * 3) && set_grow(set))
+	size_t len = strlen(s);
+	uint64_t hash = hash_string(s, len);
+
+	if (slots_growth(set) && set_grow(set))
 		return NULL;
 
-	char **slot = set_slot(set, s);
-	if (!*slot) {
-		*slot = strdup(s);
-		if (!*slot)
+	struct string_slot *slot = set_slot(set, s, hash);
+	if (!slot->text) {
+		char *text = strdup(s);
+
+		if (!text)
 			return NULL;
+		*slot = (struct string_slot){hash, text};
 		set->cnt++;
-		set->bytes += strlen(s) + 1;
+		set->bytes += len + 1;
 	}
-	return *slot;
+	return slot->text;
 }
 
 void string_set_fini(struct string_set *set)
 {
-	for (size_t i = 0; set->slots && i <= set->mask; i++)
-		free(set->slots[i]);
+	for (size_t i = 0; i < set_slots(set); i++)
+		free(set->slots[i].text);
 	free(set->slots);
 	*set = (struct string_set){0};
 }

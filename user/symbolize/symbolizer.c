@@ -3,257 +3,365 @@
  * The registry: which files are known, within which memory, under which lock. One
  * read-write lock guards everything; reading files and demangling happen outside of it, and
  * a warm look-up takes it once for reading.
+ *
+ * Tables and names count against one limit. What does not fit pushes the table out that was not
+ * asked for the longest; asking for it reads its file again, if that is still the same.
  */
 #include "symbolizer.h"
 
 #include "debug_file.h"
 #include "demangle.h"
-#include "elf_symbols.h"
 #include "kallsyms.h"
 #include "mapped_file.h"
 #include "name_cache.h"
+#include "symbol_file.h"
 #include "vdso_image.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#define DEFAULT_MAX_BYTES (512ULL << 20)
+#define DEFAULT_MAX_BYTES (256ULL << 20)
+#define KEPT_FDS_MAX	  64
+#define FILED_TABLES_MAX  64
+/* Others may push a table out again before its reader comes to it. */
+#define REREADS_MAX	  8
 
 enum file_state { FILE_FAILED, FILE_LOADING, FILE_LOADED };
 
-struct file {
+/* A known file. */
+struct entry {
+	struct symbol_file f;
 	enum file_state state;
-	uint32_t serial; /* of its table, for name cache keys */
-	struct vp_file_info info;
-	struct symtab *table; /* NULL unless info.reason is VP_SYM_OK */
-	int only_stubs;	      /* stripped, but for the names of stubs */
-	struct elf_segment *exec;
-	size_t exec_cnt;
+	int evicted;	      /* the table would be read again */
+	uint32_t serial;      /* of the table: another one each time it is read */
+	uint64_t used_at;     /* by the symbolizer's clock; atomic: written under the read lock */
+	size_t index;	      /* in tables, if it has one */
+	uint64_t fixed_bytes; /* as they were counted */
+	uint64_t table_bytes;
 };
 
 struct vp_symbolizer {
 	char *kallsyms_path;
 	uint64_t max_bytes, pack_bytes;
-	int demangle;
+	int demangle, keep_unreachable, names_in_memory;
 	struct debug_finder *finder;
+	uint64_t clock; /* atomic: goes on when another file is asked for than last time */
 
+	pthread_mutex_t reread_mutex; /* one thread reads evicted files; taken before lock */
 	pthread_mutex_t kernel_mutex; /* one thread reads kallsyms; taken before lock */
 	pthread_rwlock_t lock;	      /* all below */
-	struct ptr_map files;	      /* file_id -> struct file, which stay until the end */
-	struct ptr_map names;	      /* serial << 32 | name_id -> string of strings */
+	struct ptr_map files;	      /* file_id -> struct entry, which stay until the end */
+	struct entry **tables;	      /* those that have a table */
+	size_t table_cnt, table_cap;
+	size_t filed_cnt; /* tables whose names stay in an open file, and loads that may make one */
 	struct string_set strings;
-	struct file vdso;
+	struct entry vdso;
 	struct kallsyms *kernel;     /* NULL: not read yet */
+	struct ptr_map kernel_names; /* name_id -> string of strings */
 	const char **kernel_modules; /* its modules, as strings of strings */
 	uint32_t kernel_serial;
 	uint32_t last_serial;
 	struct vp_symbolizer_stats stats;
 };
 
-static void file_fini(struct file *f)
+static void entry_free(void *e)
 {
-	symtab_free(f->table);
-	free(f->exec);
-	*f = (struct file){0};
+	symbol_file_fini(&((struct entry *)e)->f);
+	free(e);
 }
 
-static void file_free(void *f)
+/* ---- memory; all with the lock held for writing, unless said otherwise ---- */
+
+/* Held for reading is enough. */
+static uint64_t used_bytes(const struct vp_symbolizer *s)
 {
-	file_fini(f);
-	free(f);
+	return s->stats.table_bytes + s->stats.fixed_bytes + s->strings.bytes;
 }
 
-static enum vp_sym_reason error_reason(int err)
+/* What an entry takes now, instead of what it took. */
+static void count_bytes(struct vp_symbolizer *s, struct entry *e)
 {
-	switch (err) {
-	case 0:
-		return VP_SYM_OK;
-	case -ESTALE:
-		return VP_SYM_OTHER_FILE;
-	case -ENOEXEC:
-	case -EINVAL:
-		return VP_SYM_NOT_ELF;
-	case -EFBIG:
-		return VP_SYM_OVER_LIMIT;
-	default:
-		return VP_SYM_CANNOT_OPEN;
+	s->stats.table_bytes -= e->table_bytes;
+	s->stats.fixed_bytes -= e->fixed_bytes;
+	e->table_bytes = symbol_file_table_bytes(&e->f);
+	e->fixed_bytes = sizeof(*e) + symbol_file_fixed_bytes(&e->f);
+	e->f.info.bytes = e->table_bytes;
+	s->stats.table_bytes += e->table_bytes;
+	s->stats.fixed_bytes += e->fixed_bytes;
+}
+
+static void set_reason(struct vp_symbolizer *s, struct entry *e, enum vp_sym_reason reason)
+{
+	s->stats.file_cnt[e->f.info.reason]--;
+	e->f.info.reason = reason;
+	s->stats.file_cnt[reason]++;
+}
+
+static int can_read_again(const struct entry *e)
+{
+	return e->f.home.path || e->f.fd >= 0;
+}
+
+static void remove_table(struct vp_symbolizer *s, struct entry *e)
+{
+	struct entry *last = s->tables[--s->table_cnt];
+
+	s->tables[e->index] = last;
+	last->index = e->index;
+}
+
+static void evict(struct vp_symbolizer *s, struct entry *e)
+{
+	remove_table(s, e);
+	s->filed_cnt -= !!symtab_has_filed_names(e->f.table);
+	symbol_file_drop_table(&e->f);
+	count_bytes(s, e);
+	s->stats.evicted_cnt++;
+	e->evicted = can_read_again(e);
+	if (!e->evicted) {
+		s->stats.lost_file_cnt++;
+		set_reason(s, e, VP_SYM_OVER_LIMIT);
 	}
 }
 
-/* ---- reading a file ---- */
-
-/* Moves the segments out of elf: they are all that look-ups need besides the table. */
-static void take_segments(struct elf_file *elf, struct file *f)
+/* What can be read again goes first, then what was not asked for the longest. NULL: none. */
+static struct entry *next_to_evict(const struct vp_symbolizer *s)
 {
-	f->exec = elf->exec;
-	f->exec_cnt = elf->exec_cnt;
-	elf->exec = NULL;
-	elf->exec_cnt = 0;
-}
+	struct entry *worst = NULL;
 
-static int read_elf(struct elf_file *elf, const struct elf_symbols_from *from, struct file *f)
-{
-	int err = 0;
+	for (size_t i = 0; i < s->table_cnt; i++) {
+		struct entry *e = s->tables[i];
 
-	f->info.build_id_len = (uint8_t)elf_file_build_id(elf, f->info.build_id, VP_BUILD_ID_MAX);
-	if (elf->exec_cnt)
-		err = elf_symbols_read(elf, from, &f->table);
-	take_segments(elf, f);
-	if (err)
-		return err;
-	if (!f->table) {
-		f->info.reason = VP_SYM_NO_SEGMENT;
-		return 0;
+		if (!worst || can_read_again(e) > can_read_again(worst) ||
+		    (can_read_again(e) == can_read_again(worst) && e->used_at < worst->used_at))
+			worst = e;
 	}
-	f->info.symbol_cnt = symtab_cnt(f->table);
-	f->info.bytes = symtab_bytes(f->table) + f->exec_cnt * sizeof(*f->exec);
-	f->only_stubs = f->info.symbol_cnt == symtab_source_cnt(f->table, VP_SYM_PLT);
-	f->info.reason = f->info.symbol_cnt ? VP_SYM_OK : VP_SYM_NO_SYMBOLS;
+	return worst;
+}
+
+/* Whether so many bytes more are within the limit, after others had to go for them. */
+static int make_room(struct vp_symbolizer *s, uint64_t bytes)
+{
+	struct entry *e;
+
+	if (used_bytes(s) - s->stats.table_bytes + bytes > s->max_bytes)
+		return 0; /* not even without any table */
+	while (used_bytes(s) + bytes > s->max_bytes && (e = next_to_evict(s)))
+		evict(s, e);
+	return 1;
+}
+
+static int add_table(struct vp_symbolizer *s, struct entry *e)
+{
+	if (s->table_cnt == s->table_cap) {
+		size_t cap = s->table_cap ? s->table_cap * 2 : 64;
+		struct entry **tables = realloc(s->tables, cap * sizeof(struct entry *));
+
+		if (!tables)
+			return -ENOMEM;
+		s->tables = tables;
+		s->table_cap = cap;
+	}
+	e->index = s->table_cnt;
+	s->tables[s->table_cnt++] = e;
 	return 0;
 }
 
-/* fd may be a negative errno: that is a finding as well. Only -ENOMEM is an error. */
-static int read_fd(int fd, const struct elf_symbols_from *from, struct file *f)
+/* Held for reading is enough. A file that is asked for again and again costs no write. */
+static void touch(struct vp_symbolizer *s, struct entry *e)
 {
-	struct elf_file *elf = NULL;
-	int err = fd < 0 ? fd : elf_file_open(&elf, fd);
-
-	if (!err)
-		err = read_elf(elf, from, f);
-	elf_file_close(elf);
-	if (err == -ENOMEM)
-		return err;
-	if (err)
-		f->info.reason = error_reason(err);
-	return 0;
-}
-
-static void drop_table(struct file *f)
-{
-	symtab_free(f->table);
-	f->table = NULL;
-	f->info.bytes = 0;
-	f->info.symbol_cnt = 0;
+	if (__atomic_load_n(&e->used_at, __ATOMIC_RELAXED) !=
+	    __atomic_load_n(&s->clock, __ATOMIC_RELAXED))
+		__atomic_store_n(&e->used_at, __atomic_add_fetch(&s->clock, 1, __ATOMIC_RELAXED),
+				 __ATOMIC_RELAXED);
 }
 
 /* ---- the registry ---- */
 
-static struct file *new_file(struct vp_symbolizer *s, uint32_t file_id)
+static struct entry *new_entry(struct vp_symbolizer *s, uint32_t file_id)
 {
-	struct file *f = calloc(1, sizeof(*f));
+	struct entry *e = calloc(1, sizeof(*e));
 
-	if (f && ptr_map_put(&s->files, file_id, f)) {
-		free(f);
+	if (!e)
 		return NULL;
-	}
-	return f;
+	e->f = SYMBOL_FILE_NONE;
+	if (!ptr_map_put(&s->files, file_id, e))
+		return e;
+	free(e);
+	return NULL;
 }
 
 /* The entry to fill by the caller alone; NULL and 0 if another did or does. */
-static struct file *reserve(struct vp_symbolizer *s, uint32_t file_id, int *err)
+static struct entry *reserve(struct vp_symbolizer *s, uint32_t file_id, int *err)
 {
 	*err = 0;
 	pthread_rwlock_wrlock(&s->lock);
-	struct file *f = ptr_map_get(&s->files, file_id);
+	struct entry *e = ptr_map_get(&s->files, file_id);
 
-	if (f && f->state != FILE_FAILED) {
-		f = NULL;
+	if (e && e->state != FILE_FAILED) {
+		e = NULL;
 	} else {
-		f = f ? f : new_file(s, file_id);
-		if (f)
-			f->state = FILE_LOADING;
+		e = e ? e : new_entry(s, file_id);
+		if (e)
+			e->state = FILE_LOADING;
 		else
 			*err = -ENOMEM;
 	}
 	pthread_rwlock_unlock(&s->lock);
-	return f;
+	return e;
 }
 
-static uint64_t used_bytes(const struct vp_symbolizer *s)
+static void unreserve(struct vp_symbolizer *s, struct entry *e)
 {
-	return s->stats.table_bytes + s->strings.bytes;
+	pthread_rwlock_wrlock(&s->lock);
+	e->state = FILE_FAILED;
+	pthread_rwlock_unlock(&s->lock);
 }
 
-static void maybe_pack(struct vp_symbolizer *s, struct file *f)
+static void maybe_pack(struct vp_symbolizer *s, struct symbol_file *f)
 {
 	pthread_rwlock_rdlock(&s->lock);
-	int pack = used_bytes(s) + f->info.bytes > s->pack_bytes;
+	int pack = used_bytes(s) + symbol_file_table_bytes(f) > s->pack_bytes;
 
 	pthread_rwlock_unlock(&s->lock);
-	if (!pack || !f->table)
+	if (pack && f->table)
+		symtab_pack_names(f->table);
+}
+
+/* Whether the table that is read next may leave its names in their file. */
+static int reserve_filed(struct vp_symbolizer *s)
+{
+	pthread_rwlock_wrlock(&s->lock);
+	int may = !s->names_in_memory && s->filed_cnt < FILED_TABLES_MAX;
+
+	s->filed_cnt += (size_t)may;
+	pthread_rwlock_unlock(&s->lock);
+	return may;
+}
+
+/* Gives that back unless it did. */
+static void settle_filed(struct vp_symbolizer *s, int reserved, const struct symtab *table)
+{
+	if (!reserved || (table && symtab_has_filed_names(table)))
 		return;
-	f->info.bytes -= symtab_bytes(f->table);
-	symtab_pack_names(f->table);
-	f->info.bytes += symtab_bytes(f->table);
+	pthread_rwlock_wrlock(&s->lock);
+	s->filed_cnt--;
+	pthread_rwlock_unlock(&s->lock);
 }
 
-static void publish(struct vp_symbolizer *s, struct file *f, const struct file *read)
+/* Reads fd, or takes a negative errno for what came of opening it. */
+static int read_file(struct vp_symbolizer *s, int fd, const struct debug_origin *at,
+		     struct symbol_file *f)
 {
-	pthread_rwlock_wrlock(&s->lock);
-	*f = *read;
-	f->state = FILE_LOADED;
-	f->serial = ++s->last_serial;
-	if (used_bytes(s) + f->info.bytes > s->max_bytes) {
-		drop_table(f);
-		f->info.reason = VP_SYM_OVER_LIMIT;
+	const struct elf_symbols_from from = {
+		.finder = s->finder,
+		.at = *at,
+		.leave_names = fd >= 0 && reserve_filed(s),
+	};
+	int err = symbol_file_read(f, fd, &from);
+
+	settle_filed(s, from.leave_names, f->table);
+	return err;
+}
+
+/* The entry's table, just read, is kept if there is room for it. With the lock held. */
+static void admit_table(struct vp_symbolizer *s, struct entry *e, struct symtab *table)
+{
+	e->serial = ++s->last_serial;
+	e->evicted = 0;
+	if (make_room(s, symtab_bytes(table)) && !add_table(s, e)) {
+		e->f.table = table;
+		touch(s, e);
+		count_bytes(s, e);
+	} else {
+		s->filed_cnt -= !!symtab_has_filed_names(table);
+		symtab_free(table);
+		set_reason(s, e, VP_SYM_OVER_LIMIT);
+		s->stats.lost_file_cnt++;
 	}
-	s->stats.table_bytes += f->info.bytes;
-	s->stats.file_cnt[f->info.reason]++;
-	pthread_rwlock_unlock(&s->lock);
 }
 
-static void unreserve(struct vp_symbolizer *s, struct file *f)
+static void publish(struct vp_symbolizer *s, struct entry *e, const struct symbol_file *read)
 {
+	struct symtab *table = read->table;
+
 	pthread_rwlock_wrlock(&s->lock);
-	f->state = FILE_FAILED;
+	e->f = *read;
+	e->f.table = NULL;
+	e->state = FILE_LOADED;
+	s->stats.file_cnt[e->f.info.reason]++;
+	count_bytes(s, e);
+	if (table)
+		admit_table(s, e, table);
 	pthread_rwlock_unlock(&s->lock);
 }
 
-/* Takes fd, which may be a negative errno. */
-static int load_fd(struct vp_symbolizer *s, struct file *f, int fd, const struct debug_origin *at)
+/* A file that can be found again by its name is closed; a bounded number of others is kept. */
+static void keep_or_close(struct vp_symbolizer *s, struct symbol_file *f, int fd)
 {
-	const struct elf_symbols_from from = {.finder = s->finder, .at = *at};
-	struct file read = {0};
-	int err = fd == -ENOMEM ? fd : read_fd(fd, &from, &read);
+	int unreachable = symbol_file_is_elf(f) && (!f->home.path || f->home.tgid), keep;
 
-	if (fd >= 0)
+	pthread_rwlock_wrlock(&s->lock);
+	keep = s->keep_unreachable && unreachable && s->stats.kept_fd_cnt < KEPT_FDS_MAX;
+	s->stats.kept_fd_cnt += keep;
+	s->stats.unreachable_cnt += unreachable && !keep;
+	pthread_rwlock_unlock(&s->lock);
+	if (keep)
+		f->fd = fd;
+	else
 		close(fd);
+}
+
+/* Takes fd, which may be a negative errno. m may be NULL. */
+static int load_fd(struct vp_symbolizer *s, struct entry *e, int fd, const struct debug_origin *at,
+		   const struct vp_mapped_file *m)
+{
+	struct symbol_file read = SYMBOL_FILE_NONE;
+	int err = fd == -ENOMEM ? fd : 0;
+
+	if (fd >= 0) /* before it is read: what is written meanwhile makes it another file */
+		err = file_home_find(&read.home, fd, at->path, m);
+	if (!err)
+		err = read_file(s, fd, at, &read);
+	if (fd >= 0)
+		keep_or_close(s, &read, fd);
 	if (err) {
-		file_fini(&read);
-		unreserve(s, f);
+		symbol_file_fini(&read);
+		unreserve(s, e);
 		return err;
 	}
-	if (read.info.reason != VP_SYM_OK)
-		drop_table(&read);
+	read.tgid = at->tgid;
 	maybe_pack(s, &read);
-	publish(s, f, &read);
+	publish(s, e, &read);
 	return 0;
 }
 
 int vp_symbolizer_load(struct vp_symbolizer *s, uint32_t file_id, const struct vp_mapped_file *m)
 {
 	int err;
-	struct file *f = reserve(s, file_id, &err);
+	struct entry *e = reserve(s, file_id, &err);
 
-	return f ? load_fd(s, f, mapped_file_open(m, NULL),
-			   &(struct debug_origin){.tgid = m->tgid, .path = m->name})
+	return e ? load_fd(s, e, mapped_file_open(m, NULL),
+			   &(struct debug_origin){.tgid = m->tgid, .path = m->name}, m)
 		 : err;
 }
 
 int vp_symbolizer_load_path(struct vp_symbolizer *s, uint32_t file_id, const char *path)
 {
 	int err;
-	struct file *f = reserve(s, file_id, &err);
+	struct entry *e = reserve(s, file_id, &err);
 
-	if (!f)
+	if (!e)
 		return err;
 
 	char *real =
 		realpath(path, NULL); /* debug files are beside the file, not beside links to it */
-	err = load_fd(s, f, mapped_file_open_path(path), &(struct debug_origin){.path = real});
+	err = load_fd(s, e, mapped_file_open_path(path), &(struct debug_origin){.path = real},
+		      NULL);
 	free(real);
 	return err;
 }
@@ -261,13 +369,40 @@ int vp_symbolizer_load_path(struct vp_symbolizer *s, uint32_t file_id, const cha
 int vp_symbolizer_file_info(struct vp_symbolizer *s, uint32_t file_id, struct vp_file_info *out)
 {
 	pthread_rwlock_rdlock(&s->lock);
-	const struct file *f = ptr_map_get(&s->files, file_id);
-	int err = f && f->state == FILE_LOADED ? 0 : -ENOENT;
+	const struct entry *e = ptr_map_get(&s->files, file_id);
+	int err = e && e->state == FILE_LOADED ? 0 : -ENOENT;
 
 	if (!err)
-		*out = f->info;
+		*out = e->f.info;
 	pthread_rwlock_unlock(&s->lock);
 	return err;
+}
+
+/* The entry's home stays as it is once it is loaded. */
+static int open_again(struct vp_symbolizer *s, const struct entry *e)
+{
+	int fd = -1;
+
+	pthread_rwlock_rdlock(&s->lock);
+	if (e->f.fd >= 0)
+		fd = fcntl(e->f.fd, F_DUPFD_CLOEXEC, 0);
+	pthread_rwlock_unlock(&s->lock);
+	return fd >= 0 ? fd : file_home_open(&e->f.home);
+}
+
+int vp_symbolizer_open(struct vp_symbolizer *s, uint32_t file_id)
+{
+	pthread_rwlock_rdlock(&s->lock);
+	const struct entry *e = ptr_map_get(&s->files, file_id);
+	int known = e && e->state == FILE_LOADED;
+
+	pthread_rwlock_unlock(&s->lock);
+	return known ? open_again(s, e) : -ENOENT;
+}
+
+struct debug_finder *vp_symbolizer_finder(struct vp_symbolizer *s)
+{
+	return s->finder;
 }
 
 void vp_symbolizer_get_stats(struct vp_symbolizer *s, struct vp_symbolizer_stats *out)
@@ -275,30 +410,110 @@ void vp_symbolizer_get_stats(struct vp_symbolizer *s, struct vp_symbolizer_stats
 	pthread_rwlock_rdlock(&s->lock);
 	*out = s->stats;
 	out->name_bytes = s->strings.bytes;
+	out->name_cnt = s->strings.cnt;
 	pthread_rwlock_unlock(&s->lock);
+}
+
+/* ---- evicted tables ---- */
+
+/* What was read again takes its place; without memory it stays evicted. Takes read over. */
+static void readmit(struct vp_symbolizer *s, struct entry *e, struct symbol_file *read, int err)
+{
+	pthread_rwlock_wrlock(&s->lock);
+	if (!err && read->table) {
+		s->stats.reread_cnt++;
+		e->f.only_stubs = read->only_stubs;
+		e->f.info.symbol_cnt = read->info.symbol_cnt;
+		admit_table(s, e, read->table);
+		read->table = NULL;
+	} else if (!err) {
+		e->evicted = 0;
+		s->stats.lost_file_cnt++;
+		set_reason(s, e, VP_SYM_GONE);
+	}
+	pthread_rwlock_unlock(&s->lock);
+	symbol_file_fini(read);
+}
+
+static int is_evicted(struct vp_symbolizer *s, const struct entry *e)
+{
+	pthread_rwlock_rdlock(&s->lock);
+	int evicted = e->evicted;
+
+	pthread_rwlock_unlock(&s->lock);
+	return evicted;
+}
+
+/* Whoever comes second finds the table there. */
+static void read_again(struct vp_symbolizer *s, struct entry *e)
+{
+	const struct debug_origin at = {.tgid = e->f.tgid, .path = e->f.home.path};
+	struct symbol_file read = SYMBOL_FILE_NONE;
+
+	pthread_mutex_lock(&s->reread_mutex);
+	if (is_evicted(s, e)) {
+		int fd = open_again(s, e);
+		int err = read_file(s, fd, &at, &read);
+
+		if (fd == -EMFILE || fd == -ENFILE)
+			err = fd; /* the file may still be there */
+		if (fd >= 0)
+			close(fd);
+		maybe_pack(s, &read);
+		readmit(s, e, &read, err);
+	}
+	pthread_mutex_unlock(&s->reread_mutex);
 }
 
 /* ---- look-ups ---- */
 
-static uint64_t name_key(uint32_t serial, const struct symtab_hit *hit)
+/* Where a hit's name is kept: its table's names, which must still be that table's. */
+struct name_place {
+	struct ptr_map *names;
+	uint32_t serial;
+	const uint32_t *now; /* the table's serial */
+	struct entry *entry; /* whose memory the names are; NULL: not counted */
+};
+
+/* With the lock held for writing. NULL: over the limit, or no memory. */
+static const char *intern(struct vp_symbolizer *s, const char *text)
 {
-	return (uint64_t)serial << 32 | hit->name_id;
+	const char *name = string_set_find(&s->strings, text);
+
+	if (name)
+		return name;
+	if (!make_room(s, string_set_growth(&s->strings, strlen(text))))
+		return NULL;
+	return string_set_intern(&s->strings, text);
+}
+
+/* The same; failing to only costs the next one who asks some time. */
+static void remember(struct vp_symbolizer *s, const struct name_place *at, uint32_t name_id,
+		     const char *name)
+{
+	if (!make_room(s, ptr_map_growth(at->names)) || *at->now != at->serial ||
+	    (at->entry && !at->entry->f.table))
+		return;
+	ptr_map_put(at->names, name_id, (void *)(uintptr_t)name);
+	if (at->entry)
+		count_bytes(s, at->entry);
 }
 
 /*
  * First use of a symbol: raw (freed here) becomes a name for good. Two threads may come to
  * it at once; both get the same string.
  */
-static const char *make_name(struct vp_symbolizer *s, uint64_t key, char *raw)
+static const char *make_name(struct vp_symbolizer *s, const struct name_place *at, uint32_t name_id,
+			     char *raw)
 {
 	char *readable = s->demangle ? demangle(raw) : NULL;
-	const char *text = readable ? readable : raw, *name = NULL;
 
 	pthread_rwlock_wrlock(&s->lock);
-	if (used_bytes(s) + strlen(text) < s->max_bytes)
-		name = string_set_intern(&s->strings, text);
-	if (name && ptr_map_put(&s->names, key, (void *)(uintptr_t)name))
-		name = NULL;
+	const char *name = intern(s, readable ? readable : raw);
+	if (name)
+		remember(s, at, name_id, name);
+	else
+		s->stats.lost_name_cnt++;
 	pthread_rwlock_unlock(&s->lock);
 	free(readable);
 	free(raw);
@@ -306,50 +521,43 @@ static const char *make_name(struct vp_symbolizer *s, uint64_t key, char *raw)
 }
 
 /* With the lock held for reading, which it gives up. */
-static int name_hit(struct vp_symbolizer *s, uint32_t serial, const struct symtab *t,
+static int name_hit(struct vp_symbolizer *s, const struct name_place *at, const struct symtab *t,
 		    const struct symtab_hit *hit, struct vp_symbol *out)
 {
-	uint64_t key = name_key(serial, hit);
 	char *raw = NULL;
+	int err = 0;
 
 	out->offset = hit->offset;
 	out->source = hit->source;
-	out->name = ptr_map_get(&s->names, key);
+	out->name = ptr_map_get(at->names, hit->name_id);
 	if (!out->name)
-		raw = symtab_copy_name(t, hit);
+		err = symtab_copy_name(t, hit, &raw);
 	pthread_rwlock_unlock(&s->lock);
 
 	if (raw)
-		out->name = make_name(s, key, raw);
+		out->name = make_name(s, at, hit->name_id, raw);
 	if (!out->name) {
-		*out = (struct vp_symbol){.reason = VP_SYM_OVER_LIMIT};
+		*out = (struct vp_symbol){.reason = err && err != -ENOMEM ? VP_SYM_GONE
+									  : VP_SYM_OVER_LIMIT};
 		return -ENOENT;
 	}
 	return 0;
 }
 
-static enum vp_sym_reason find_in_file(const struct file *f, uint64_t offset,
-				       struct symtab_hit *hit)
-{
-	if (!f || f->state != FILE_LOADED)
-		return VP_SYM_NOT_LOADED;
-	if (f->info.reason != VP_SYM_OK)
-		return f->info.reason;
-	if (!elf_segments_cover(f->exec, f->exec_cnt, offset))
-		return VP_SYM_NO_SEGMENT;
-	if (!symtab_find(f->table, offset, hit))
-		return VP_SYM_OK;
-	return f->only_stubs ? VP_SYM_NO_SYMBOLS : VP_SYM_GAP;
-}
-
-static int look_up(struct vp_symbolizer *s, const struct file *f, uint64_t offset,
-		   struct vp_symbol *out)
+/* With the lock held for reading, which it gives up. */
+static int look_up(struct vp_symbolizer *s, struct entry *e, uint64_t offset, struct vp_symbol *out)
 {
 	struct symtab_hit hit;
 
-	out->reason = find_in_file(f, offset, &hit);
-	if (out->reason == VP_SYM_OK)
-		return name_hit(s, f->serial, f->table, &hit, out);
+	out->reason = e && e->state == FILE_LOADED ? symbol_file_find(&e->f, offset, &hit)
+						   : VP_SYM_NOT_LOADED;
+	if (out->reason == VP_SYM_OK) {
+		const struct name_place at = {&e->f.names, e->serial, &e->serial,
+					      e == &s->vdso ? NULL : e};
+
+		touch(s, e);
+		return name_hit(s, &at, e->f.table, &hit, out);
+	}
 	pthread_rwlock_unlock(&s->lock);
 	return -ENOENT;
 }
@@ -357,9 +565,17 @@ static int look_up(struct vp_symbolizer *s, const struct file *f, uint64_t offse
 int vp_symbolizer_file(struct vp_symbolizer *s, uint32_t file_id, uint64_t offset,
 		       struct vp_symbol *out)
 {
+	struct entry *e;
+
 	*out = (struct vp_symbol){0};
 	pthread_rwlock_rdlock(&s->lock);
-	return look_up(s, ptr_map_get(&s->files, file_id), offset, out);
+	e = ptr_map_get(&s->files, file_id);
+	for (int i = 0; e && e->evicted && i < REREADS_MAX; i++) {
+		pthread_rwlock_unlock(&s->lock);
+		read_again(s, e);
+		pthread_rwlock_rdlock(&s->lock);
+	}
+	return look_up(s, e, offset, out);
 }
 
 int vp_symbolizer_offset_of(struct vp_symbolizer *s, uint32_t file_id, uint64_t vaddr,
@@ -368,9 +584,9 @@ int vp_symbolizer_offset_of(struct vp_symbolizer *s, uint32_t file_id, uint64_t 
 	int err = -ENOENT;
 
 	pthread_rwlock_rdlock(&s->lock);
-	const struct file *f = ptr_map_get(&s->files, file_id);
-	if (f && f->state == FILE_LOADED)
-		err = elf_segments_offset(f->exec, f->exec_cnt, vaddr, offset);
+	const struct entry *e = ptr_map_get(&s->files, file_id);
+	if (e && e->state == FILE_LOADED)
+		err = elf_segments_offset(e->f.exec, e->f.exec_cnt, vaddr, offset);
 	pthread_rwlock_unlock(&s->lock);
 	return err;
 }
@@ -416,6 +632,7 @@ static int publish_kernel(struct vp_symbolizer *s, struct kallsyms *k)
 		free(s->kernel_modules);
 		s->kernel_modules = modules;
 		s->kernel_serial = ++s->last_serial;
+		ptr_map_fini(&s->kernel_names);
 	}
 	pthread_rwlock_unlock(&s->lock);
 	kallsyms_free(unused);
@@ -477,7 +694,8 @@ int vp_symbolizer_kernel(struct vp_symbolizer *s, uint64_t addr, struct vp_symbo
 	}
 
 	const char *module = s->kernel_modules[hit.tag];
-	int err = name_hit(s, s->kernel_serial, s->kernel->table, &hit, out);
+	const struct name_place at = {&s->kernel_names, s->kernel_serial, &s->kernel_serial, NULL};
+	int err = name_hit(s, &at, s->kernel->table, &hit, out);
 	if (!err)
 		out->module = module;
 	return err;
@@ -499,22 +717,13 @@ int vp_symbolizer_kernel_bounds(struct vp_symbolizer *s, uint64_t *stext, uint64
 
 /* ---- life ---- */
 
-static int read_vdso(struct file *f)
+static int read_vdso(struct entry *e)
 {
-	struct elf_file *elf = NULL;
 	size_t size;
 	const void *image = vdso_image(&size);
-	int err = image ? elf_file_open_memory(&elf, image, size) : -ENOENT;
 
-	if (!err)
-		err = read_elf(elf, NULL, f);
-	elf_file_close(elf);
-	if (err == -ENOMEM)
-		return err;
-	if (err)
-		f->info.reason = error_reason(err);
-	f->state = FILE_LOADED;
-	return 0;
+	e->state = FILE_LOADED;
+	return symbol_file_read_memory(&e->f, image, size);
 }
 
 static int init(struct vp_symbolizer *s, const struct vp_symbolizer_opts *opts)
@@ -527,7 +736,11 @@ static int init(struct vp_symbolizer *s, const struct vp_symbolizer_opts *opts)
 	s->max_bytes = opts && opts->max_bytes ? opts->max_bytes : DEFAULT_MAX_BYTES;
 	s->pack_bytes = opts && opts->pack_bytes ? opts->pack_bytes : s->max_bytes / 8;
 	s->demangle = !opts || opts->demangle;
+	s->keep_unreachable = opts && opts->keep_unreachable;
+	s->names_in_memory = opts && opts->names_in_memory;
 	s->vdso.serial = ++s->last_serial;
+	s->vdso.f = SYMBOL_FILE_NONE;
+	s->clock = 1; /* later than 0, when nothing was asked for */
 
 	const struct debug_finder_opts finder = {
 		.host_root = opts ? opts->host_root : NULL,
@@ -544,6 +757,7 @@ int vp_symbolizer_new(struct vp_symbolizer **out, const struct vp_symbolizer_opt
 
 	if (!s)
 		return -ENOMEM;
+	pthread_mutex_init(&s->reread_mutex, NULL);
 	pthread_mutex_init(&s->kernel_mutex, NULL);
 	pthread_rwlock_init(&s->lock, NULL);
 
@@ -560,15 +774,17 @@ void vp_symbolizer_free(struct vp_symbolizer *s)
 {
 	if (!s)
 		return;
-	ptr_map_each(&s->files, file_free);
+	ptr_map_each(&s->files, entry_free);
 	ptr_map_fini(&s->files);
-	ptr_map_fini(&s->names);
+	free(s->tables);
+	ptr_map_fini(&s->kernel_names);
 	string_set_fini(&s->strings);
-	file_fini(&s->vdso);
+	symbol_file_fini(&s->vdso.f);
 	kallsyms_free(s->kernel);
 	free(s->kernel_modules);
 	pthread_rwlock_destroy(&s->lock);
 	pthread_mutex_destroy(&s->kernel_mutex);
+	pthread_mutex_destroy(&s->reread_mutex);
 	debug_finder_free(s->finder);
 	free(s->kallsyms_path);
 	free(s);
@@ -599,6 +815,7 @@ const char *vp_sym_reason_text(enum vp_sym_reason reason)
 		[VP_SYM_GAP] = "no symbol covers the address",
 		[VP_SYM_HIDDEN] = "kernel addresses are hidden (kptr_restrict)",
 		[VP_SYM_OVER_LIMIT] = "the memory limit for symbols was reached",
+		[VP_SYM_GONE] = "the file was changed or removed since it was read",
 	};
 
 	return (unsigned int)reason < VP_SYM_REASON_CNT ? texts[reason] : "unknown reason";

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * From (file, file offset) and kernel addresses to names. Tables are read once per file, as
- * soon as a sample needs them (the process may be gone a moment later), and no descriptor
- * is kept.
+ * soon as a sample needs them (the process may be gone a moment later). The only files that stay
+ * open are, at most 64 of them, those of large tables, whose names are read as they are asked for.
  */
 #ifndef VP_SYMBOLIZER_H
 #define VP_SYMBOLIZER_H
@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 struct vp_symbolizer;
+struct debug_finder;
 
 /* Where a name came from; vp_sym_source_text() for programs. Append only. */
 enum vp_sym_source {
@@ -39,9 +40,10 @@ enum vp_sym_reason {
 	VP_SYM_NO_SEGMENT,  /* the offset lies in no executable segment */
 	VP_SYM_GAP,	    /* no symbol covers the address */
 	VP_SYM_HIDDEN,	    /* kernel addresses are hidden (kptr_restrict) */
-	VP_SYM_OVER_LIMIT,  /* the memory limit for tables was reached */
+	VP_SYM_OVER_LIMIT,  /* the memory limit was reached */
+	VP_SYM_GONE,	    /* its file was changed or removed before all of it was read */
 };
-#define VP_SYM_REASON_CNT (VP_SYM_OVER_LIMIT + 1)
+#define VP_SYM_REASON_CNT (VP_SYM_GONE + 1)
 
 struct vp_symbol {
 	/*
@@ -75,18 +77,34 @@ struct vp_file_info {
 	uint8_t build_id[VP_BUILD_ID_MAX];
 	uint8_t build_id_len; /* 0: none */
 	size_t symbol_cnt;
-	uint64_t bytes; /* memory its table takes */
+	size_t symtab_cnt; /* … of a .symtab, its own or its debug file's: there are no better ones */
+	uint64_t bytes; /* memory its table takes; 0 while it is evicted */
 };
 
 struct vp_symbolizer_opts {
 	const char *kallsyms_path; /* NULL: /proc/kallsyms */
-	uint64_t max_bytes;	   /* of all files' tables and of names in use; 0: 512 MiB */
 	/*
-	 * When tables take that much, those that follow have their names packed: a quarter of the
+	 * Of all files' tables and of names handed out (not of the kernel's table); 0: 256 MiB.
+	 * Beyond it tables are evicted, the one not asked for the longest first and those whose
+	 * file cannot be opened again last, and read again when they are asked for. Names stay.
+	 */
+	uint64_t max_bytes;
+	/*
+	 * Names of large tables are held in memory, too, instead of the files they are in being
+	 * held open.
+	 */
+	int names_in_memory;
+	/*
+	 * When tables take that much, those that follow have such names packed: a quarter of the
 	 * memory for twice the time to read them. 0: an eighth of max_bytes.
 	 */
 	uint64_t pack_bytes;
 	int demangle;
+	/*
+	 * For vp_symbolizer_open: a file that no name leads to below our root (deleted, replaced, of
+	 * another mount namespace) when it is loaded is kept open, up to 64 of them.
+	 */
+	int keep_unreachable;
 	const char *host_root; /* whose /usr/lib/debug has debug files; NULL: "/" */
 	/* Where debug files are got from that are nowhere here; a debug_fetch_fn. NULL: nowhere. */
 	int (*fetch)(void *ctx, const uint8_t *build_id, size_t len);
@@ -110,6 +128,16 @@ int vp_symbolizer_load_path(struct vp_symbolizer *s, uint32_t file_id, const cha
 
 /* -ENOENT if the file was never loaded. */
 int vp_symbolizer_file_info(struct vp_symbolizer *s, uint32_t file_id, struct vp_file_info *out);
+
+/*
+ * The very file that was loaded, for reading; the caller closes it. Its file offset is not the
+ * caller's alone: to be read by pread. -ESTALE: its name leads to another file now, or it was
+ * written to; -ENOENT: it was never loaded, or nothing leads to it any more; or another errno.
+ */
+int vp_symbolizer_open(struct vp_symbolizer *s, uint32_t file_id);
+
+/* What finds the debug files of its files; the symbolizer's. */
+struct debug_finder *vp_symbolizer_finder(struct vp_symbolizer *s);
 
 /*
  * Name of a file offset (pc - start + pgoff). The caller subtracts 1 from a return address.
@@ -145,8 +173,18 @@ int vp_symbolizer_kernel_bounds(struct vp_symbolizer *s, uint64_t *stext, uint64
 
 struct vp_symbolizer_stats {
 	uint64_t file_cnt[VP_SYM_REASON_CNT]; /* files read, by what came of it; [VP_SYM_OK] */
-	uint64_t table_bytes;		      /* of files' tables */
-	uint64_t name_bytes;		      /* of names handed out */
+	/* These three together are within the limit. */
+	uint64_t table_bytes; /* of files' tables */
+	uint64_t fixed_bytes; /* of what else is known of files */
+	uint64_t name_bytes;  /* of names handed out */
+	uint64_t name_cnt;
+	uint64_t evicted_cnt; /* tables that made room for others */
+	uint64_t reread_cnt;  /* of those, read again */
+	/* Files that lost their names to the limit: no room, or evicted and gone since. */
+	uint64_t lost_file_cnt;
+	uint64_t lost_name_cnt;	  /* look-ups without a name for want of room */
+	uint64_t kept_fd_cnt;	  /* files kept open: no name leads to them */
+	uint64_t unreachable_cnt; /* files of that kind that were not */
 };
 
 void vp_symbolizer_get_stats(struct vp_symbolizer *s, struct vp_symbolizer_stats *out);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "symtab.h"
 
+#include "filed_names.h"
 #include "packed_names.h"
 
 #include <errno.h>
@@ -29,6 +30,9 @@ struct symtab {
 	char *names;	/* NULL: packed */
 	struct packed_names *packed;
 	size_t cnt, names_size;
+	struct filed_names *filed; /* NULL: none */
+	uint32_t filed_size;	   /* names below that are filed, those from there on in names */
+	int filed_cut_version;
 };
 
 /* Smaller ones stay as they are. */
@@ -64,7 +68,8 @@ int symtab_find(const struct symtab *t, uint64_t addr, struct symtab_hit *out)
 	if (!r)
 		return -ENOENT;
 	*out = (struct symtab_hit){
-		.name = t->names ? t->names + r->name : NULL,
+		.name = t->names && r->name >= t->filed_size ? t->names + (r->name - t->filed_size)
+							     : NULL,
 		.name_id = r->name,
 		.offset = (uint64_t)(rel - t->starts[i]) + r->back,
 		.source = r->source,
@@ -105,6 +110,7 @@ void symtab_free(struct symtab *t)
 	free(t->tags);
 	free(t->names);
 	packed_names_free(t->packed);
+	filed_names_free(t->filed);
 	free(t);
 }
 
@@ -119,16 +125,39 @@ void symtab_pack_names(struct symtab *t)
 	t->names = NULL;
 }
 
-char *symtab_copy_name(const struct symtab *t, const struct symtab_hit *hit)
+int symtab_has_filed_names(const struct symtab *t)
 {
-	return t->packed ? packed_names_copy(t->packed, hit->name_id, SYMTAB_NAME_MAX_BYTES)
+	return t->filed != NULL;
+}
+
+static void cut_version(char *name)
+{
+	char *at = *name ? strchr(name + 1, '@') : NULL;
+
+	if (at)
+		*at = '\0';
+}
+
+int symtab_copy_name(const struct symtab *t, const struct symtab_hit *hit, char **out)
+{
+	if (hit->name_id < t->filed_size) {
+		int err = filed_names_copy(t->filed, hit->name_id, SYMTAB_NAME_MAX_BYTES, out);
+
+		if (!err && t->filed_cut_version)
+			cut_version(*out);
+		return err;
+	}
+	*out = t->packed ? packed_names_copy(t->packed, hit->name_id - t->filed_size,
+					     SYMTAB_NAME_MAX_BYTES)
 			 : strndup(hit->name, SYMTAB_NAME_MAX_BYTES);
+	return *out ? 0 : -ENOMEM;
 }
 
 /* ---- building ---- */
 
 #define ITEMS_MAX      (4U << 20)
 #define NAME_NONE      UINT32_MAX
+#define ITEMS_AHEAD    16
 /* Ranges that symbols of one start may have behind each other, the rest is dropped. */
 #define SAME_START_MAX 4
 
@@ -150,6 +179,8 @@ struct symtab_builder {
 	int strings_cnt;
 	int adopted; /* string table that became, or will become, t->names; -1: none */
 	char *adopted_base;
+	int filed; /* string table whose names stay where they are; -1: none */
+	struct filed_names *filed_names;
 	struct item *items;
 	size_t cnt, cap;
 
@@ -170,7 +201,7 @@ struct symtab_builder *symtab_builder_new(uint64_t base)
 
 	if (b) {
 		b->base = base;
-		b->adopted = -1;
+		b->adopted = b->filed = -1;
 	}
 	return b;
 }
@@ -181,6 +212,7 @@ void symtab_builder_free(struct symtab_builder *b)
 		return;
 	symtab_free(b->t);
 	free(b->adopted_base);
+	filed_names_free(b->filed_names);
 	free(b->items);
 	free(b->order);
 	free(b->stack);
@@ -199,6 +231,12 @@ void symtab_builder_adopt(struct symtab_builder *b, int strings)
 {
 	b->adopted = strings;
 	b->adopted_base = (char *)(uintptr_t)b->strings[strings].base;
+}
+
+void symtab_builder_leave(struct symtab_builder *b, int strings, struct filed_names *names)
+{
+	b->filed = strings;
+	b->filed_names = names;
 }
 
 /* An array with room for one more element, or NULL; the old one stays valid then. */
@@ -313,6 +351,18 @@ static struct item *sorted_item(const struct symtab_builder *b, size_t i)
 	return &b->items[(uint32_t)b->order[i]];
 }
 
+static uint32_t sorted_start(const struct symtab_builder *b, size_t i)
+{
+	return (uint32_t)(b->order[i] >> 32);
+}
+
+/* Items are in the file's order, which is any: each would be waited for. */
+static void fetch_item(const struct symtab_builder *b, size_t i)
+{
+	if (i < b->cnt)
+		__builtin_prefetch(sorted_item(b, i));
+}
+
 /*
  * A symbol without size reaches to the next start, and is none at all inside a sized one
  * or where one begins: there it is a label.
@@ -324,9 +374,10 @@ static void bound_sizeless(struct symtab_builder *b)
 	for (size_t i = b->cnt; i-- > 0;) {
 		struct item *it = sorted_item(b, i);
 
+		fetch_item(b, i - ITEMS_AHEAD); /* beyond the end where there is none */
 		if (!it->sized && !it->boundary && it->end > next && next > it->start)
 			it->end = next;
-		if (i && sorted_item(b, i - 1)->start < it->start)
+		if (i && sorted_start(b, i - 1) < it->start)
 			next = it->start;
 	}
 }
@@ -411,7 +462,7 @@ static int copy_name(struct symtab_builder *b, const char *name, size_t len)
 {
 	struct symtab *t = b->t;
 
-	if (t->names_size + len + 1 >= NAME_NONE)
+	if (t->filed_size + t->names_size + len + 1 >= NAME_NONE)
 		return -EFBIG;
 	while (t->names_size + len + 1 > b->names_cap) {
 		char *names = grow(t->names, &b->names_cap, b->names_cap, 1);
@@ -429,9 +480,9 @@ static int copy_name(struct symtab_builder *b, const char *name, size_t len)
 /* Sets an item's out_name at its first use. */
 static int put_name(struct symtab_builder *b, struct item *it)
 {
-	size_t len, at = b->t->names_size;
+	size_t len, at = b->t->filed_size + b->t->names_size;
 
-	if (it->strings == b->adopted)
+	if (it->strings == b->adopted || it->strings == b->filed)
 		it->out_name = it->name;
 	if (it->out_name != NAME_NONE)
 		return 0;
@@ -540,7 +591,7 @@ static struct item *best_item(struct symtab_builder *b, size_t from, size_t to, 
 static int push_group(struct symtab_builder *b, size_t from, size_t to, int covered)
 {
 	struct item *chain[SAME_START_MAX];
-	uint32_t after = sorted_item(b, from)->start;
+	uint32_t after = sorted_start(b, from);
 	int n = 0, err = 0;
 
 	while (n < SAME_START_MAX) {
@@ -576,11 +627,11 @@ static int flatten(struct symtab_builder *b)
 	size_t to;
 
 	for (size_t from = 0; from < b->cnt; from = to) {
-		uint32_t start = sorted_item(b, from)->start;
+		uint32_t start = sorted_start(b, from);
 		int err = advance(b, start);
 
-		for (to = from; to < b->cnt && sorted_item(b, to)->start == start; to++)
-			;
+		for (to = from; to < b->cnt && sorted_start(b, to) == start; to++)
+			fetch_item(b, to + ITEMS_AHEAD);
 		if (!err)
 			err = push_group(b, from, to, covered_to > start);
 		if (err)
@@ -628,6 +679,16 @@ static void take_adopted(struct symtab_builder *b)
 	b->adopted_base = NULL;
 }
 
+static void take_filed(struct symtab_builder *b)
+{
+	const struct symtab_strings *s = &b->strings[b->filed];
+
+	b->t->filed = b->filed_names;
+	b->t->filed_size = (uint32_t)s->size;
+	b->t->filed_cut_version = s->cut_version;
+	b->filed_names = NULL;
+}
+
 int symtab_builder_finish(struct symtab_builder *b, struct symtab **out)
 {
 	struct symtab *t = b->t = calloc(1, sizeof(*b->t));
@@ -637,6 +698,8 @@ int symtab_builder_finish(struct symtab_builder *b, struct symtab **out)
 	t->base = b->base;
 	if (b->adopted >= 0)
 		take_adopted(b);
+	if (b->filed >= 0)
+		take_filed(b);
 	if (b->cnt) {
 		int err = sort_items(b);
 

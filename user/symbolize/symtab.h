@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A sorted table from addresses to symbols, 16 bytes a symbol and one blob of names. What
+ * A sorted table from addresses to symbols, 16 bytes a symbol and their names: in one blob, packed,
+ * or left in their file. What
  * an address is does not matter here: file offsets for ELF files, addresses for the kernel.
  *
  * Symbols overlap (aliases, a function's inner entry points, labels); the table does not:
@@ -20,6 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct filed_names;
 struct symtab;
 struct symtab_builder;
 
@@ -55,7 +57,8 @@ struct symtab_entry {
 };
 
 struct symtab_hit {
-	const char *name; /* raw bytes as in the file; borrowed from the table; NULL: packed */
+	/* Raw bytes as in the file, borrowed from the table; NULL: ask symtab_copy_name. */
+	const char *name;
 	uint32_t name_id; /* equal for all addresses of one symbol; unique in this table */
 	uint64_t offset;  /* in the symbol */
 	uint8_t source;
@@ -75,6 +78,12 @@ int symtab_builder_strings(struct symtab_builder *b, const struct symtab_strings
  * size; it is b's from here on. For one string table at most.
  */
 void symtab_builder_adopt(struct symtab_builder *b, int strings);
+
+/*
+ * The table's names of these strings stay in their file; base is used until finish all the same. For
+ * one string table, and not together with an adopted one. names are b's from here on.
+ */
+void symtab_builder_leave(struct symtab_builder *b, int strings, struct filed_names *names);
 
 /* So many more entries may come; what room there is no memory for is made later, or not at all. */
 void symtab_builder_reserve(struct symtab_builder *b, size_t cnt);
@@ -99,8 +108,13 @@ size_t symtab_source_cnt(const struct symtab *t, uint8_t source); /* ranges that
  */
 void symtab_pack_names(struct symtab *t);
 
-/* The name of a hit, cut at SYMTAB_NAME_MAX_BYTES; the caller frees it. NULL: no memory. */
-char *symtab_copy_name(const struct symtab *t, const struct symtab_hit *hit);
+int symtab_has_filed_names(const struct symtab *t);
+
+/*
+ * The name of a hit, cut at SYMTAB_NAME_MAX_BYTES; the caller frees it. 0, -ENOMEM, or as
+ * filed_names_copy.
+ */
+int symtab_copy_name(const struct symtab *t, const struct symtab_hit *hit, char **out);
 
 /* 0, or -ENOENT: no symbol covers addr. */
 int symtab_find(const struct symtab *t, uint64_t addr, struct symtab_hit *out);

@@ -21,6 +21,25 @@ int vp_parse_u64(const char *s, int base, uint64_t *out)
 	return errno || end == s || *end ? -EINVAL : 0;
 }
 
+int vp_parse_size(const char *s, uint64_t *bytes)
+{
+	static const char units[] = "KMG";
+	const size_t len = strlen(s);
+	const char *unit = len ? strchr(units, toupper((unsigned char)s[len - 1])) : NULL;
+	const int shift = unit ? 10 * (int)(unit - units + 1) : 20;
+	char number[24];
+	uint64_t n;
+
+	if (len >= sizeof(number))
+		return -EINVAL;
+	memcpy(number, s, len);
+	number[len - (unit != NULL)] = '\0';
+	if (vp_parse_u64(number, 10, &n) || n > UINT64_MAX >> shift)
+		return -EINVAL;
+	*bytes = n << shift;
+	return 0;
+}
+
 int vp_parse_pid(const char *s, pid_t *out)
 {
 	uint64_t pid;

@@ -24,6 +24,9 @@ void vp_pids_free(struct vp_pids *p);
 /* A whole unsigned number, decimal or 0x… 0 or -EINVAL. */
 int vp_parse_u64(const char *s, int base, uint64_t *out);
 
+/* Bytes: a decimal number of megabytes, or of what a K, M or G behind it says. 0 or -EINVAL. */
+int vp_parse_size(const char *s, uint64_t *bytes);
+
 /* A positive decimal number that a process may have. 0 or -EINVAL. */
 int vp_parse_pid(const char *s, pid_t *out);
 

@@ -41,6 +41,18 @@ const Model = (() => {
 		p.stackLeaf = Int32Array.from(leaf);
 	}
 
+	// Of each label with lines: {file, line, share of its frames}, the most frequent first.
+	function readLines(raw) {
+		const files = (raw.files || []).map(printable);
+		const lines = [];
+		for (const [label, ints] of Object.entries(raw.lines || {})) {
+			const list = lines[label] = [];
+			for (let i = 1; i < ints.length; i += 3)
+				list.push({file: files[ints[i]], line: ints[i + 1], share: ints[i + 2] / ints[0]});
+		}
+		return lines;
+	}
+
 	function load(json) {
 		const raw = JSON.parse(json);
 		const modules = raw.modules.map(printable);
@@ -52,6 +64,7 @@ const Model = (() => {
 			names: raw.names.map((n) => printable(n) || "[no name]"),
 			modules: raw.module_of.map((m) => modules[m]),
 			kinds: Array.from(raw.kinds, (k) => KINDS[k] || "unknown"),
+			lines: readLines(raw),
 			threads: [],
 		};
 		for (let i = 0; i < raw.threads.length; i += 3)
@@ -272,6 +285,28 @@ const Model = (() => {
 		return l <= -2 ? v.groups[-2 - l].where : "";
 	};
 
+	// "/src/a.c:7" or, of a function with several lines, "/src/a.c:7 (80 %), :8 (15 %), …"
+	function linesText(p, label) {
+		const lines = p.lines[label];
+		if (!lines)
+			return "";
+		const one = (l) => (l.line ? ":" + l.line : ":?");
+		if (lines.length === 1)
+			return lines[0].file + (lines[0].line ? one(lines[0]) : "");
+		let rest = 1;
+		const parts = lines.map((l, i) => {
+			rest -= l.share;
+			return `${i && l.file === lines[i - 1].file ? "" : l.file}${one(l)} (${Math.round(100 * l.share)} %)`;
+		});
+		return parts.join(", ") + (rest > 1e-9 ? ", …" : "");
+	}
+
+	// "a.c:7": where the label's frames are most often.
+	function hottestLine(p, label) {
+		const l = p.lines[label] && p.lines[label][0];
+		return l ? l.file.replace(/^.*\/(?=.)/, "") + (l.line ? ":" + l.line : "") : "";
+	}
+
 	function pathOf(v, n) {
 		const path = [];
 		for (; n >= 0; n = v.parent[n])
@@ -356,6 +391,6 @@ const Model = (() => {
 
 	return {
 		KINDS, GROUP, load, groups, view, layout, firstAfter, nodeAt, nameOf, kindOf, whereOf,
-		pathOf, matcher, search, outermostMatches, matchedSamples, hottest, isWithin,
+		linesText, hottestLine, pathOf, matcher, search, outermostMatches, matchedSamples, hottest, isWithin,
 	};
 })();

@@ -253,6 +253,12 @@ const Ui = (() => {
 		return [where, kind].filter(Boolean).join(" · ");
 	}
 
+	// Of all the frames of that function in the profile, not of the one at this place alone.
+	function lineText(n) {
+		const lines = Model.linesText(profile, view.label[n]);
+		return lines && `at ${lines}`;
+	}
+
 	function frameText(n) {
 		return `${count(view.total[n])} samples, ${percent(view.total[n], view.total[0])}` +
 			(state.zoom ? ` (${percent(view.total[n], view.total[state.zoom])} of the zoomed part)` : "") +
@@ -271,16 +277,19 @@ const Ui = (() => {
 
 	function fillTip(n) {
 		const name = document.createElement("b"), where = document.createElement("div");
+		const lines = document.createElement("div");
 		const table = document.createElement("table");
 		const within = state.zoom && view.depth[n] >= view.depth[state.zoom];
 		const share = (x) => (within ? [percent(x, view.total[state.zoom])] : []);
 		name.textContent = Model.nameOf(view, n);
 		where.className = "where";
 		where.textContent = whereText(n);
+		lines.className = "where";
+		lines.textContent = lineText(n);
 		table.append(row("", "samples", "of all", ...(within ? ["of zoomed"] : []), ""));
 		for (const [what, x] of [["total", view.total[n]], ["self", view.self[n]]])
 			table.append(row(what, count(x), percent(x, view.total[0]), ...share(x), seconds(x)));
-		el("tip").replaceChildren(name, where, table);
+		el("tip").replaceChildren(name, where, lines, table);
 	}
 
 	function placeTip(x, y) {
@@ -310,7 +319,8 @@ const Ui = (() => {
 		const name = document.createElement("b");
 		name.textContent = Draw.shortName(view, n);
 		name.title = Model.nameOf(view, n);
-		el("info-text").replaceChildren(name, ` ${whereText(n)} · ${frameText(n)}`);
+		const line = Model.hottestLine(profile, view.label[n]);
+		el("info-text").replaceChildren(name, ` ${line ? line + " · " : ""}${whereText(n)} · ${frameText(n)}`);
 	}
 
 	function pick(n) {
@@ -374,7 +384,8 @@ const Ui = (() => {
 			setSearch(`"${profile.names[hot.label]}"`, false);
 		});
 		cells[0].append(b);
-		cells[1].textContent = profile.modules[hot.label];
+		cells[1].textContent = [profile.modules[hot.label], Model.hottestLine(profile, hot.label)].filter(Boolean).join(" · ");
+		cells[1].title = Model.linesText(profile, hot.label);
 		cells[2].append(swatch(kind), KIND_NAMES[kind]);
 		tr.append(numberCell(hot.self, whole), numberCell(hot.total, whole), ...cells);
 		return tr;

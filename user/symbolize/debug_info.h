@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A file with code, open with its debug information wherever that is: in the file, in a debug file
+ * of its own, in what dwz took out of either, in a package or in files of split units.
+ */
+#ifndef VP_DEBUG_INFO_H
+#define VP_DEBUG_INFO_H
+
+#include "debug_file.h"
+#include "dwarf_info.h"
+#include "symbolizer.h"
+
+struct debug_info;
+
+/*
+ * Takes fd, also if it fails; the file was found at `at`, which is copied. finder is borrowed until
+ * debug_info_close. 0, also if there is no debug information or none that can be read; what
+ * elf_file_open returns; -ENOMEM. Not thread-safe.
+ */
+int debug_info_open(struct debug_info **out, int fd, struct debug_finder *finder,
+		    const struct debug_origin *at, bool demangle);
+void debug_info_close(struct debug_info *d); /* NULL is fine */
+
+const struct elf_file *debug_info_elf(const struct debug_info *d); /* the file itself */
+bool debug_info_is_there(const struct debug_info *d);
+
+/* As dwarf_info_find and dwarf_info_sort. */
+size_t debug_info_find(struct debug_info *d, uint64_t vaddr, const struct dwarf_frame **frames);
+void debug_info_sort(const struct debug_info *d, const uint64_t *vaddrs, uint32_t *order,
+		     size_t cnt);
+
+/*
+ * A frame of an address whose symbol is sym, as it is called everywhere. Of what is not inlined the
+ * symbol's name is taken, with or without debug information: it tells clones (.cold,
+ * .constprop.0) and constructors apart. But not one that starts before the function.
+ */
+struct dwarf_frame debug_info_named(const struct dwarf_frame *frame, const struct vp_symbol *sym);
+
+#endif
