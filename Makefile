@@ -176,6 +176,7 @@ verifier-stats: $(B)/selftests/verifier-stats $(BPF_OBJ)
 
 install: all
 	install -D -m 755 $(B)/vmaprof $(DESTDIR)$(PREFIX)/bin/vmaprof
+	install -D -m 644 user/symbolize/perfmap.lua $(DESTDIR)$(PREFIX)/share/vmaprof/perfmap.lua
 	install -d $(DESTDIR)$(PREFIX)/share/doc/vmaprof
 	install -m 644 $(wildcard README.md Kconfig-min.md LICENSE LICENSES/*) \
 		$(DESTDIR)$(PREFIX)/share/doc/vmaprof

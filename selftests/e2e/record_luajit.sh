@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # LuaJIT as it is installed: its interpreter is unwound, its traces are seen, and named where
-# contrib/perfmap.lua tells of them. Traces have no frame pointer and no unwind rows: stacks end there.
+# user/symbolize/perfmap.lua tells of them. Traces have no frame pointer and no unwind rows: stacks end there.
 # shellcheck source=selftests/e2e/lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh" || exit 1
 
@@ -49,7 +49,7 @@ assert_between "$(share ';\[jit\]_\[j\]')" 80 100 "share of [jit]"
 grep -q '\[jit\] .*perf map' "$ERR" || fail "no hint at perf maps"
 
 # … and those that are told of, each by the place where it starts.
-export LUA_PATH="$E2E/../../contrib/?.lua;;"
+export LUA_PATH="$E2E/../../user/symbolize/?.lua;;"
 record_lua -lperfmap
 assert_between "$(share ';TRACE_[0-9]+::hot\.lua:3_\[j\]')" 80 100 "share of the loop's trace"
 ! grep -q ';\[jit\]_\[j\];' "$folded" || fail "nameless: $(grep -m 1 ';\[jit\]_\[j\];' "$folded")"
