@@ -15,6 +15,17 @@ static void look_up(const struct symtab *t)
 	symtab_find(t, UINT64_MAX, &hit);
 }
 
+/* Sections that name other files. */
+static void look_for_files(const struct elf_file *f, struct debug_finder *finder)
+{
+	const struct debug_origin at = {.path = "/nonexistent/program"};
+	struct debug_found found;
+
+	if (!debug_finder_open(finder, f, &at, &found) ||
+	    !debug_finder_open_alt(finder, f, &at, &found))
+		abort();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct elf_file *f = NULL;
@@ -29,6 +40,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	if (elf_file_build_id(f, id, sizeof(id)) > sizeof(id))
 		abort();
+	look_for_files(f, from.finder);
 	if (!elf_symbols_read(f, &from, &t))
 		look_up(t);
 	symtab_free(t);

@@ -108,6 +108,14 @@ static const char *const builds[] = {
 	"clang -O2 -gline-tables-only a.c -o a",
 	"clang -O2 -g -gdwarf-aranges a.c -o a",
 	"gcc -O2 -g -shared -fPIC -Wl,-Ttext-segment=0x3000000000 a.c -o a",
+	/* not linked: addresses are those in the one section of code */
+	"gcc -O2 -gdwarf-4 -c a.c -o a",
+	"gcc -O2 -gdwarf-5 -c a.c -o a",
+	"gcc -O2 -gdwarf-5 -gz=zlib -c a.c -o a",
+	"gcc -O2 -gdwarf-5 -ffunction-sections -c a.c -o a",
+	"clang -O2 -gdwarf-4 -c a.c -o a",
+	"clang -O2 -gdwarf-5 -ffunction-sections -c a.c -o a",
+	"gcc -O2 -g -c a.c -o b && objcopy --only-keep-debug b a",
 };
 
 ParameterizedTestParameters(dwarf, has_the_chain_of_any_build)
@@ -287,6 +295,46 @@ Test(dwarf, prefers_linkage_names_and_demangles_on_request)
 	cr_assert(zero(int, dwarf_info_open(&d, fd, &opts)));
 	cr_assert(eq(sz, dwarf_info_find(d, addr, &f), 1));
 	expect_frame(f, "space::T::method(int)", "a.cc", 2, 0);
+}
+
+/*
+ * The linker leaves debug information of code that it drops, at address 0 and on: a large function
+ * then reaches where another is.
+ */
+Test(dwarf, takes_no_line_of_code_that_was_dropped)
+{
+	const struct dwarf_frame *f;
+
+	fixture_text(&x, "a.c",
+		     "static volatile int sink;\n"
+		     "void dropped(void) {\n"
+		     "	asm volatile(\".fill 0x1800, 1, 0x90\");\n"
+		     "	sink = 1;\n"
+		     "	asm volatile(\".fill 0x1800, 1, 0x90\");\n"
+		     "	sink = 2;\n"
+		     "}\n"
+		     "int main(void) {\n"
+		     "	asm volatile(\".fill 0xf00, 1, 0x90\\n.globl in_main\\nin_main: nop\\n\"\n"
+		     "		     \".fill 0x3f00, 1, 0x90\");\n"
+		     "	return sink;\n"
+		     "}\n");
+	fixture_run(&x, "gcc -O1 -g -ffunction-sections -Wl,--gc-sections a.c -o a");
+	open_with(fixture_path(&x, "a"), NULL);
+	uint64_t addr = fixture_symbol(fixture_path(&x, "a"), "in_main", 0);
+
+	cr_assert(gt(u64, addr, 0x1800));
+	cr_assert(lt(u64, addr, 0x3000));
+	cr_assert(eq(sz, dwarf_info_find(d, addr, &f), 1));
+	expect_frame(f, "main", "a.c", 9, 0);
+}
+
+Test(dwarf, tells_nothing_of_objects_whose_relocations_it_does_not_know)
+{
+	fixture_text(&x, "a.c", source);
+	fixture_run(&x, "gcc -m32 -O2 -g -c a.c -o a");
+	fd = open(fixture_path(&x, "a"), O_RDONLY | O_CLOEXEC);
+	cr_assert(eq(int, dwarf_info_open(&d, fd, NULL), -ENOEXEC));
+	d = NULL;
 }
 
 Test(dwarf, knows_nothing_of_what_no_unit_covers)
@@ -482,6 +530,102 @@ Test(dwarf, goes_round_no_loop)
 	cr_assert(eq(ptr, (void *)f[0].function, NULL));
 	cr_assert(eq(ptr, (void *)f[1].function, NULL));
 	cr_assert(eq(int, f[0].inlined, 1));
+}
+
+/* One function at _start; abbreviation 2 is the function's, which the test gives. */
+static void build_hostile(const char *unit_abbrev, const char *function_abbrev,
+			  const char *function, const char *more)
+{
+	char text[4096];
+
+	snprintf(text, sizeof(text),
+		 "	.text\n	.globl _start\n_start: nop\n	nop\n.Lend:\n"
+		 "	.section .debug_abbrev\n.Labbrev:\n%s"
+		 "	.uleb128 2, 0x2e\n	.byte 0\n	.uleb128 0x11, 0x1, 0x12, 0x6\n%s"
+		 "	.uleb128 0, 0, 0\n"
+		 "	.section .debug_info\n"
+		 "	.long .Lcuend - .Lversion\n"
+		 ".Lversion: .short 4\n	.long .Labbrev\n	.byte 8\n"
+		 "	.uleb128 1\n	.quad _start\n	.long .Lend - _start\n"
+		 "	.uleb128 2\n	.quad _start\n	.long .Lend - _start\n%s"
+		 "	.byte 0, 0\n.Lcuend:\n%s",
+		 unit_abbrev, function_abbrev, function, more);
+	fixture_text(&x, "a.s", text);
+	fixture_run(&x, "gcc -nostdlib -static a.s -o a");
+	open_with(fixture_path(&x, "a"), NULL);
+}
+
+static const char plain_unit[] = "	.uleb128 1, 0x11\n	.byte 1\n"
+				 "	.uleb128 0x11, 0x1, 0x12, 0x6, 0, 0\n";
+
+static const struct dwarf_frame *frame_of_start(void)
+{
+	const struct dwarf_frame *f;
+	uint64_t addr = fixture_symbol(fixture_path(&x, "a"), "_start", 0);
+
+	cr_assert(eq(sz, dwarf_info_find(d, addr, &f), 1));
+	return f;
+}
+
+Test(dwarf, has_no_name_that_is_outside_of_the_strings)
+{
+	build_hostile(plain_unit, "	.uleb128 0x3, 0xe\n", "	.long 0xfffffff0\n",
+		      "	.section .debug_str\n	.asciz \"name\"\n");
+	cr_assert(eq(ptr, (void *)frame_of_start()->function, NULL));
+}
+
+Test(dwarf, has_no_name_from_a_reference_outside_of_the_units)
+{
+	build_hostile(plain_unit, "	.uleb128 0x31, 0x10\n", "	.long 0xfffffff0\n", "");
+	cr_assert(eq(ptr, (void *)frame_of_start()->function, NULL));
+}
+
+Test(dwarf, cuts_names_of_any_length)
+{
+	build_hostile(plain_unit, "	.uleb128 0x3, 0xe\n", "	.long 0\n",
+		      "	.section .debug_str\n	.fill 64 << 20, 1, 'a'\n");
+	const char *name = frame_of_start()->function;
+
+	cr_assert(ne(ptr, (void *)name, NULL));
+	cr_assert(le(sz, strlen(name), 65536));
+	cr_assert(gt(sz, strlen(name), 1000));
+	cr_assert(lt(u64, dwarf_info_bytes(d), 4 << 20));
+}
+
+/* DW_FORM_block4 of 4 GB before the name, and a form that says it is itself, again and again. */
+Test(dwarf, passes_over_no_more_than_there_is)
+{
+	build_hostile(plain_unit, "	.uleb128 0x1c, 0x4, 0x3, 0x8\n",
+		      "	.long 0xffffffff\n	.asciz \"name\"\n", "");
+	cr_assert(eq(ptr, (void *)frame_of_start()->function, NULL));
+}
+
+Test(dwarf, follows_no_form_that_is_itself)
+{
+	build_hostile(plain_unit, "	.uleb128 0x3, 0x16\n", "	.fill 1 << 20, 1, 0x16\n",
+		      "");
+	cr_assert(eq(ptr, (void *)frame_of_start()->function, NULL));
+}
+
+/*
+ * A quarter of a million units, each beginning with the last of as many abbreviations: 60 billion
+ * of them would be read. The test's timeout tells.
+ */
+Test(dwarf, reads_a_long_table_for_a_million_units_never)
+{
+	const struct dwarf_frame *f;
+
+	fixture_text(&x, "a.s",
+		     "	.text\n	.globl _start\n_start: nop\n"
+		     "	.section .debug_abbrev\n"
+		     "	.rept 1 << 18\n	.uleb128 5, 0x34\n	.byte 0, 0, 0\n	.endr\n"
+		     "	.uleb128 1, 0x11\n	.byte 1\n	.uleb128 0, 0, 0\n"
+		     "	.section .debug_info\n"
+		     "	.rept 1 << 18\n	.long 9\n	.short 4\n	.long 0\n"
+		     "	.byte 8\n	.uleb128 1, 0\n	.endr\n");
+	fixture_run(&x, "gcc -nostdlib -static a.s -o a");
+	open_with(fixture_path(&x, "a"), NULL);
+	cr_assert(eq(sz, dwarf_info_find(d, 0x401000, &f), 0));
 }
 
 Test(dwarf, refuses_what_is_no_elf_file)

@@ -53,9 +53,11 @@ static void tear_down(void)
 
 TestSuite(report_builder, .init = set_up, .fini = tear_down);
 
+static uint64_t max_bytes; /* for what inlines add; 0: the default */
+
 static void build_with(bool inlines)
 {
-	const struct vp_report_opts opts = {.inlines = inlines};
+	const struct vp_report_opts opts = {.inlines = inlines, .max_bytes = max_bytes};
 	static const struct vp_meta meta;
 
 	if (!s)
@@ -502,17 +504,19 @@ static uint64_t offset_of(const char *path, const char *symbol)
 	return offset;
 }
 
+static struct vp_frame spots[3];
+
 /* `path` has what was stripped of the library that is sampled. */
 static void sample_spots(const char *path)
 {
 	uint64_t spot = offset_of(path, "spot"), other = offset_of(path, "other");
-	/* a caller's address is that of the byte behind its call */
-	const struct vp_frame user[] = {made_file_frame(1, 0x10000 + spot, spot),
-					made_file_frame(1, 0x10001 + other, other + 1),
-					made_file_frame(1, 0x10001 + spot, spot + 1)};
 
-	sample(user, 3);
-	sample(user, 3);
+	/* a caller's address is that of the byte behind its call */
+	spots[0] = made_file_frame(1, 0x10000 + spot, spot);
+	spots[1] = made_file_frame(1, 0x10001 + other, other + 1);
+	spots[2] = made_file_frame(1, 0x10001 + spot, spot + 1);
+	sample(spots, 3);
+	sample(spots, 3);
 }
 
 static void expect_chains(void)
@@ -617,6 +621,38 @@ Test(report_builder, a_file_that_was_replaced_gives_no_inlined_calls)
 	fixture_run(&x, "cp lib.so new && mv new lib.so");
 	build_with(true);
 	expect_functions_only();
+}
+
+Test(report_builder, inlined_calls_are_left_out_beyond_the_memory_for_them)
+{
+	const char *path = nested_lib("-g");
+
+	load(path);
+	sample_spots(path);
+	for (uint32_t i = 1; i < 1000; i++) {
+		m.tid = i;
+		sample(spots, 3);
+	}
+	max_bytes =
+		1000 * 4 * sizeof(void *) - 1; /* of four calls in each stack; names take less */
+	build_with(true);
+	cr_expect(b.debug_cut);
+	for (size_t i = 0; i < 1000; i++) {
+		cr_assert(eq(sz, b.report.stacks[i].frame_cnt, 3));
+		expect_label(i, 0, "a", "lib.so", VP_LABEL_USER);
+	}
+	vp_report_free(&b);
+
+	max_bytes++;
+	build_with(true);
+	cr_expect(not(b.debug_cut));
+	cr_expect(eq(sz, b.report.stacks[999].frame_cnt, 7));
+	vp_report_free(&b);
+
+	max_bytes = 1; /* one frame's names are over it: the others are named by the symbol table */
+	build_with(true);
+	cr_expect(b.debug_cut);
+	cr_expect(eq(sz, b.report.stacks[0].frame_cnt, 3));
 }
 
 Test(report_builder, line_tables_alone_give_lines_to_what_has_no_name)

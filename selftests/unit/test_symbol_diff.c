@@ -221,6 +221,8 @@ static const char *const paths[] = {
 	"/usr/lib/x86_64-linux-gnu/libLLVM-14.so.1",
 	"/usr/lib/x86_64-linux-gnu/libclang-cpp.so.14",
 	"/usr/lib/x86_64-linux-gnu/libdw.so.1",
+	"/usr/lib/x86_64-linux-gnu/libperl.so.5.36",
+	"/usr/lib/x86_64-linux-gnu/libpython3.11.so.1.0",
 };
 
 Test(symbol_diff, this_machine_s_files_are_named_as_nm_does)

@@ -296,6 +296,9 @@ static void print_inlines(FILE *f, const struct vp_summary *s)
 	fprintf(f, "inlined calls: %.1f per 100 user frames, by debug information of %zu file%s\n",
 		percent(b->inlined_cnt, b->user_frame_cnt), b->debug_cnt,
 		b->debug_cnt == 1 ? "" : "s");
+	if (b->debug_cut)
+		fputs("  not of all frames: the memory for them was full (record less at a time)\n",
+		      f);
 }
 
 struct hot {

@@ -94,6 +94,15 @@ static uint32_t nameless_label(struct vp_namer *n, struct vp_named *m, const cha
 	return get_label(n, text, shown_module(&m->at, module, marked), VP_LABEL_USER);
 }
 
+/* What strings and shown have grown by since they had so many. */
+static void count_debug_bytes(struct vp_namer *n, size_t string_cnt, size_t shown_cnt)
+{
+	n->debug_bytes += (n->shown_cnt - shown_cnt) * sizeof(*n->shown);
+	for (size_t i = string_cnt; i < n->strings.cnt; i++)
+		n->debug_bytes += strlen(n->strings.str[i]) + sizeof(struct vp_label);
+	n->debug_cut |= n->debug_bytes > n->max_debug_bytes;
+}
+
 /* The cnt frames, innermost first, of m's address, whose symbol is sym: it is of that kind. */
 static int show_frames(struct vp_namer *n, struct vp_named *m, const struct dwarf_frame *frames,
 		       size_t cnt, const struct vp_symbol *sym, const char *module,
@@ -101,6 +110,7 @@ static int show_frames(struct vp_namer *n, struct vp_named *m, const struct dwar
 {
 	char marked[320];
 	const char *shown = shown_module(&m->at, module, marked);
+	size_t string_cnt = n->strings.cnt, shown_cnt = n->shown_cnt;
 	int err = 0;
 
 	while (cnt-- > 0 && !err) {
@@ -114,6 +124,7 @@ static int show_frames(struct vp_namer *n, struct vp_named *m, const struct dwar
 		else if (!d.inlined)
 			err = show(n, m, nameless_label(n, m, module, sym), &d);
 	}
+	count_debug_bytes(n, string_cnt, shown_cnt);
 	return err;
 }
 
@@ -178,7 +189,7 @@ static int name_kernel_function(struct vp_namer *n, struct vp_named *m, const st
 	const struct dwarf_frame *frames;
 	size_t cnt = 0;
 
-	if (n->kernel)
+	if (n->kernel && !n->debug_cut)
 		cnt = kernel_debug_find(n->kernel, call_site(&m->at), sym, &frames);
 	if (!cnt)
 		return show_as(n, m, sym->name, module, VP_LABEL_KERNEL);
@@ -284,7 +295,7 @@ static int name_in_file(struct vp_namer *n, struct vp_named *m, const struct fil
 	m->module = vp_strings_add(&n->strings, f->file ? f->file->name : "[unknown]");
 	if (f->file)
 		vp_symbolizer_file(n->s, m->at.file_id, call_site(&m->at), &sym);
-	if (f->debug) {
+	if (f->debug && !n->debug_cut) {
 		int err = show_chain(n, m, f, &sym);
 
 		if (err || m->cnt)
@@ -371,7 +382,7 @@ static int name_file(struct vp_namer *n, const uint32_t *numbers, size_t cnt)
 	};
 	int err = file ? load_late(n, file, file_id) : 0;
 
-	if (!err && file && n->inlines)
+	if (!err && file && n->inlines && !n->debug_cut)
 		err = open_debug_info(n, file_id, file, &f.debug);
 	if (!err && f.debug)
 		err = name_with_debug_info(n, &f);

@@ -34,18 +34,21 @@ struct vp_label_key {
 	uint32_t kind;
 };
 
-/* All zero but the first four is empty. */
+/* All zero but the first five is empty. */
 struct vp_namer {
 	struct vp_recording *r;
 	struct vp_symbolizer *s;
 	bool inlines;		     /* also lines; else a frame is shown as one, and without */
 	struct kernel_debug *kernel; /* borrowed; NULL: names only of the kernel */
+	uint64_t max_debug_bytes;    /* that names and lines of debug information may take */
 	struct vp_strings strings;
 	struct vp_label_key *label;
 	struct vp_named *named;
 	struct vp_shown *shown;
 	struct vp_index label_index, named_index;
 	size_t label_cnt, label_cap, named_cnt, named_cap, shown_cnt, shown_cap;
+	uint64_t debug_bytes;
+	bool debug_cut;	  /* there was more than that: what came then is names only */
 	size_t debug_cnt; /* files whose debug information was used, if inlines */
 };
 

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define DEBUG_MAX_BYTES (256ULL << 20)
+
 struct builder {
 	struct vp_namer namer;
 	struct vp_built_report *out;
@@ -221,6 +223,18 @@ static size_t total_shown(const struct vp_namer *n, const uint32_t *numbers, siz
 	return total;
 }
 
+/* A thousand calls may have been inlined into one frame: then each is shown as its function. */
+static void bound_frames(struct vp_namer *n, const uint32_t *numbers, size_t cnt)
+{
+	size_t more = total_shown(n, numbers, cnt) - cnt;
+
+	if (more * sizeof(struct vp_label *) <= n->max_debug_bytes)
+		return;
+	n->debug_cut = true;
+	for (size_t i = 0; i < n->named_cnt; i++)
+		n->named[i].cnt = 1;
+}
+
 /* The labels of cnt frames, at `to`; how many those are. */
 static size_t put_frames(struct builder *b, const struct vp_label **to, const uint32_t *numbers,
 			 size_t cnt)
@@ -316,6 +330,7 @@ static int make_nameless(struct builder *b)
 	b->out->nameless = by_module;
 	b->out->nameless_cnt = cnt;
 	b->out->debug_cnt = n->debug_cnt;
+	b->out->debug_cut = n->debug_cut;
 	return 0;
 }
 
@@ -325,8 +340,10 @@ static int build(struct builder *b, uint32_t *numbers, size_t frame_cnt)
 
 	if (!err)
 		err = vp_namer_run(&b->namer);
-	if (!err)
+	if (!err) {
+		bound_frames(&b->namer, numbers, frame_cnt);
 		err = make_labels(b);
+	}
 	if (!err)
 		err = make_lines(b);
 	if (!err)
@@ -350,6 +367,8 @@ int vp_report_build(struct vp_built_report *out, struct vp_recording *r, struct 
 			b->namer.inlines = opts->inlines;
 			b->namer.kernel = opts->kernel;
 		}
+		b->namer.max_debug_bytes =
+			opts && opts->max_bytes ? opts->max_bytes : DEBUG_MAX_BYTES;
 		b->out = out;
 		err = build(b, numbers, frame_cnt);
 	}

@@ -23,6 +23,7 @@ struct vp_built_report {
 	uint64_t stitched_cnt;	    /* … resolved by a record that came after the sample */
 	uint64_t unresolved_cnt;    /* … whose mapping never became known */
 	uint64_t inlined_cnt;	    /* inlined calls in user frames × samples */
+	bool debug_cut;	  /* that was too much for max_bytes: some or all frames are without */
 	size_t debug_cnt; /* files whose debug information was there, if it was asked for */
 	struct vp_nameless *nameless; /* by frame_cnt, largest first */
 	size_t nameless_cnt;
@@ -36,6 +37,7 @@ struct vp_report_opts {
 	 */
 	bool inlines;
 	struct kernel_debug *kernel; /* that of the kernel; borrowed; NULL: none */
+	uint64_t max_bytes;	     /* that this may take in the report; 0: 256 MiB */
 };
 
 /*

@@ -558,8 +558,11 @@ static int collect_from_functions(struct collecting *g, struct dwarf_unit *u)
 {
 	struct dwarf_functions f = {0};
 	uint64_t base = g->d->obj->exec_lo;
-	int err = abbrevs_of(g->d, u);
+	bool is_known = find_abbrevs(g->d, u);
+	int err = u->obj->abbrev_left ? abbrevs_of(g->d, u) : -ENOEXEC;
 
+	if (!err && !is_known)
+		dwarf_object_count_abbrevs(u->obj, dwarf_abbrevs_bytes(u->abbrevs));
 	if (!err)
 		err = dwarf_functions_read(u, false, &f);
 	for (size_t i = 0; err != -ENOMEM && i < f.map.cnt; i++) {

@@ -274,6 +274,7 @@ struct reading {
 	uint64_t last_mark_at;
 	uint32_t rows; /* since the last mark */
 	bool open;
+	bool dropped; /* by the linker: it left the sequence where no code is */
 };
 
 static int add_mark(struct reading *g, const struct row *r, uint64_t at)
@@ -299,8 +300,10 @@ static int open_sequence(struct reading *g, const struct row *r, uint64_t at)
 {
 	struct dwarf_lines *l = g->l;
 
-	/* What the linker dropped is no sequence. */
-	if (r->addr < g->exec_lo || r->addr >= g->exec_hi || r->addr - g->exec_lo > UINT32_MAX)
+	/* To its end: what goes on for long enough gets to where other code is. */
+	g->dropped =
+		r->addr < g->exec_lo || r->addr >= g->exec_hi || r->addr - g->exec_lo > UINT32_MAX;
+	if (g->dropped)
 		return 0;
 	if (l->sequence_cnt == SEQUENCE_MAX_CNT)
 		return -ENOEXEC;
@@ -338,7 +341,7 @@ static int on_row(struct reading *g, const struct row *r, uint64_t at)
 	if (g->open && (r->addr < g->last_addr || r->addr - g->exec_lo > UINT32_MAX))
 		close_sequence(g, g->last_addr);
 	if (!g->open)
-		return open_sequence(g, r, at);
+		return g->dropped ? 0 : open_sequence(g, r, at);
 	g->last_addr = r->addr;
 	if (++g->rows < MARK_EVERY_ROWS && at - g->last_mark_at < MARK_EVERY_BYTES)
 		return 0;
@@ -360,6 +363,7 @@ static int run_program(struct dwarf_lines *l, struct dwarf_cursor *c)
 			err = on_row(&g, &r, dwarf_cursor_at(c));
 		} else if (event == EVENT_END) {
 			close_sequence(&g, r.addr);
+			g.dropped = false;
 			r = first_row;
 		}
 	}

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "dwarf_object.h"
+#include "dwarf_relocate.h"
 #include "elf_inflate.h"
 
 #include "../util/array.h"
@@ -11,6 +12,8 @@
 
 #define UNIT_MAX_CNT	   (1U << 22)
 #define SECTION_NAME_BYTES 40
+/* What is read of tables of abbreviations, to what is in the file. */
+#define ABBREV_MAX_RATIO   16
 
 static const char *const sect_names[DWARF_SECT_CNT] = {
 	[DWARF_INFO] = "info",
@@ -103,6 +106,7 @@ static bool has_split_info(const struct elf_file *f, size_t strings)
 static int read_sections(struct dwarf_object *o, uint64_t max)
 {
 	const struct elf_file *f = o->elf;
+	size_t index[DWARF_SECT_CNT] = {0};
 	bool is_dwo, is_gnu;
 	GElf_Shdr shdr;
 	size_t strings;
@@ -117,9 +121,14 @@ static int read_sections(struct dwarf_object *o, uint64_t max)
 
 		if (sect == DWARF_SECT_CNT)
 			continue;
-		if (is_dwo == o->is_split || sect == DWARF_CU_INDEX)
-			err = add_section(o, sect, &shdr, is_gnu, &max);
+		if (is_dwo != o->is_split && sect != DWARF_CU_INDEX)
+			continue;
+		err = add_section(o, sect, &shdr, is_gnu, &max);
+		if (!index[sect] && o->sect[sect].size)
+			index[sect] = i;
 	}
+	if (!err && !f->is_linked && f->code_section)
+		err = dwarf_relocate(o, index, &max);
 	/* A supplementary file may have strings alone. */
 	if (!err && !o->sect[DWARF_STR].size &&
 	    (!o->sect[DWARF_INFO].size || !o->sect[DWARF_ABBREV].size))
@@ -130,7 +139,13 @@ static int read_sections(struct dwarf_object *o, uint64_t max)
 /* Of a debug file, too, whose segments have addresses but no bytes. */
 static void read_code_bounds(struct dwarf_object *o)
 {
+	GElf_Shdr code;
+
 	o->exec_lo = UINT64_MAX;
+	if (o->elf->code_section && !elf_file_section(o->elf, o->elf->code_section, &code)) {
+		o->exec_lo = 0;
+		o->exec_hi = code.sh_size;
+	}
 	for (size_t i = 0; i < o->elf->phdr_cnt; i++) {
 		GElf_Phdr p;
 
@@ -243,6 +258,11 @@ struct dwarf_unit *dwarf_object_unit_at(struct dwarf_object *o, uint64_t offset)
 	return &o->unit[lo - 1];
 }
 
+void dwarf_object_count_abbrevs(struct dwarf_object *o, uint64_t bytes)
+{
+	o->abbrev_left -= bytes < o->abbrev_left ? bytes : o->abbrev_left;
+}
+
 /* ---- the first DIE ---- */
 
 static void root_value(struct dwarf_root *r, uint16_t name, struct dwarf_value v)
@@ -285,6 +305,20 @@ static void root_value(struct dwarf_root *r, uint16_t name, struct dwarf_value v
 	}
 }
 
+/* Of a package, units are only ever read when they are asked for, and so not counted. */
+static int read_root_abbrev(struct dwarf_unit *u, uint64_t code, struct dwarf_abbrevs *one)
+{
+	struct dwarf_object *o = u->obj;
+	struct dwarf_cursor *c = dwarf_object_at(o, DWARF_ABBREV, u->abbrev_offset);
+	int err;
+
+	if (o->unit_cnt && !o->abbrev_left)
+		return -ENOEXEC;
+	err = dwarf_abbrevs_read(one, c, u->params, code);
+	dwarf_object_count_abbrevs(o, dwarf_cursor_at(c) - u->abbrev_offset);
+	return err;
+}
+
 static int read_root(struct dwarf_unit *u, struct dwarf_abbrevs *one)
 {
 	struct dwarf_object *o = u->obj;
@@ -294,8 +328,7 @@ static int read_root(struct dwarf_unit *u, struct dwarf_abbrevs *one)
 
 	if (c->bad || !code || u->abbrev_offset >= o->sect[DWARF_ABBREV].size)
 		return -ENOEXEC;
-	err = dwarf_abbrevs_read(one, dwarf_object_at(o, DWARF_ABBREV, u->abbrev_offset), u->params,
-				 code);
+	err = read_root_abbrev(u, code, one);
 	if (err)
 		return err;
 	const struct dwarf_abbrev *a = dwarf_abbrevs_find(one, code);
@@ -547,6 +580,7 @@ static int open_object(struct dwarf_object **out, struct elf_file *elf, uint64_t
 	err = read_sections(o, max_inflate);
 	if (!err)
 		read_code_bounds(o);
+	o->abbrev_left = ABBREV_MAX_RATIO * (o->sect[DWARF_INFO].size + o->sect[DWARF_ABBREV].size);
 	if (!err && !o->sect[DWARF_CU_INDEX].size)
 		err = read_units(o);
 	if (err) {

@@ -58,6 +58,11 @@ struct dwarf_object {
 	struct dwarf_unit *unit;   /* in order of offset */
 	size_t unit_cnt, unit_cap;
 	struct dwarf_object *alt; /* the supplementary file, or NULL; not owned */
+	/*
+	 * Bytes of abbreviations that may yet be read to find out where units are: a hostile file has
+	 * a million units whose first DIE is at the end of a long table.
+	 */
+	uint64_t abbrev_left;
 };
 
 /*
@@ -79,6 +84,9 @@ bool dwarf_object_split_unit(struct dwarf_object *o, uint64_t id, struct dwarf_u
 
 /* The unit whose DIEs are around an offset in .debug_info; NULL. */
 struct dwarf_unit *dwarf_object_unit_at(struct dwarf_object *o, uint64_t offset);
+
+/* Takes what was read from abbrev_left. */
+void dwarf_object_count_abbrevs(struct dwarf_object *o, uint64_t bytes);
 
 /* Reads u->root if it is not yet. 0, -ENOEXEC (for good), -ENOMEM. */
 int dwarf_unit_read_root(struct dwarf_unit *u);

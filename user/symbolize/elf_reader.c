@@ -39,6 +39,7 @@ static int check_header(struct elf_file *f)
 	if (ehdr.e_ident[EI_DATA] != NATIVE_DATA)
 		return -ENOEXEC;
 	f->is_64bit = ehdr.e_ident[EI_CLASS] == ELFCLASS64;
+	f->is_linked = ehdr.e_type != ET_REL;
 	if (elf_getphdrnum(f->elf, &f->phdr_cnt))
 		f->phdr_cnt = 0;
 	if (f->phdr_cnt > PHDR_MAX_CNT)
@@ -80,6 +81,37 @@ static int read_segments(struct elf_file *f)
 	return 0;
 }
 
+static int is_code(const GElf_Shdr *s)
+{
+	return s->sh_size && (s->sh_flags & SHF_ALLOC) && (s->sh_flags & SHF_EXECINSTR);
+}
+
+/* All sections of such a file begin at 0: an address can be in one of them only. */
+static int choose_code_section(struct elf_file *f)
+{
+	struct elf_named text = {.name = ".text"};
+	GElf_Shdr s;
+
+	elf_file_find_named(f, &text, 1);
+	s = text.shdr;
+	f->code_section = text.index && is_code(&s) ? text.index : 0;
+	for (size_t i = 1; !f->code_section && i < f->section_cnt; i++) {
+		if (elf_file_section(f, i, &s))
+			break;
+		if (is_code(&s))
+			f->code_section = i;
+	}
+	/* A debug file has the code's size alone. */
+	if (!f->code_section || s.sh_type == SHT_NOBITS || s.sh_offset > f->size ||
+	    s.sh_size > f->size - s.sh_offset)
+		return 0;
+	f->exec = malloc(sizeof(*f->exec));
+	if (!f->exec)
+		return -ENOMEM;
+	f->exec[f->exec_cnt++] = (struct elf_segment){.offset = s.sh_offset, .filesz = s.sh_size};
+	return 0;
+}
+
 /* Takes start.elf over. */
 static int open_elf(struct elf_file **out, struct elf_file start)
 {
@@ -95,7 +127,7 @@ static int open_elf(struct elf_file **out, struct elf_file start)
 
 	int err = check_header(f);
 	if (!err)
-		err = read_segments(f);
+		err = f->is_linked ? read_segments(f) : choose_code_section(f);
 	if (err) {
 		elf_file_close(f);
 		return err;

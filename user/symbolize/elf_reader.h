@@ -11,7 +11,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* An executable PT_LOAD: the only way from file offsets to link-time addresses and back. */
+/*
+ * An executable PT_LOAD: the only way from file offsets to link-time addresses and back. Of a file
+ * that is not linked: its section of code.
+ */
 struct elf_segment {
 	uint64_t offset;
 	uint64_t vaddr;
@@ -28,6 +31,13 @@ struct elf_file {
 	size_t exec_cnt;
 	size_t phdr_cnt;
 	size_t section_cnt; /* 0: no (usable) section headers, which is legal */
+	/*
+	 * Of a file that is yet to be linked (an .o, a kernel module): the section of code that
+	 * addresses are in, .text or if that has nothing the first that has. 0: the file is linked, or
+	 * has no code.
+	 */
+	size_t code_section;
+	int is_linked;
 };
 
 /*

@@ -75,7 +75,7 @@ static int read_sections(struct reader *r)
 
 		if (elf_file_section(f, i, &s))
 			break;
-		if (!(s.sh_flags & SHF_EXECINSTR))
+		if (!(s.sh_flags & SHF_EXECINSTR) || (!f->is_linked && i != f->code_section))
 			continue;
 		/* A debug file keeps the addresses of code, not its bytes. */
 		if (s.sh_type == SHT_NOBITS && f == r->runtime)
