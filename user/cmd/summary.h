@@ -19,7 +19,7 @@ struct vp_summary {
 	struct vp_row_store *rows; /* NULL: frame pointers alone */
 	struct vp_sideband_stats sideband;
 	struct vp_symbolizer_stats symbols;
-	uint64_t naming_ns; /* from the end of sampling until every frame had its name */
+	uint64_t naming_ns;	  /* from the end of sampling until every frame had its name */
 	const uint64_t *counters; /* [VP_CNT_CNT] */
 	const char *output;
 	uint64_t output_bytes;
