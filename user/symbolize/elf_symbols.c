@@ -46,7 +46,7 @@ struct reader {
 	struct symtab_builder *b;
 	struct code_section *sections;
 	char *strings[SYMTAB_STRINGS_MAX]; /* as the builder numbers them; NULL: adopted */
-	int adopted; /* by the builder, or left in the file: it can take one */
+	int adopted; /* one string table is kept as a whole, by the builder or in its file */
 	const struct elf_symbols_from *from; /* NULL: no debug file */
 	struct elf_named named[NAMED_CNT];   /* sections of runtime */
 	int has_symtab;			     /* or its debug file has */
@@ -311,8 +311,9 @@ static void keep_names(struct reader *r, struct symbol_section *s)
 		symtab_builder_leave(r->b, s->strings, s->filed);
 		s->filed = NULL;
 		r->adopted = 1;
+		return;
 	}
-	if (r->adopted || s->added_cnt < cnt / 2)
+	if (s->added_cnt < cnt / 2)
 		return;
 	r->adopted = 1;
 	symtab_builder_adopt(r->b, s->strings);

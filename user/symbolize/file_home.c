@@ -52,7 +52,7 @@ static int open_named(uint32_t tgid, const char *path, struct stat *st)
 static int leads_to(uint32_t tgid, const char *path, const struct vp_mapped_file *m,
 		    struct stat *st)
 {
-	struct stat named;
+	struct stat named = {0};
 	int fd = open_named(tgid, path, &named);
 
 	if (fd < 0)
@@ -90,7 +90,7 @@ void file_home_fini(struct file_home *h)
 
 int file_home_open(const struct file_home *h)
 {
-	struct stat st;
+	struct stat st = {0};
 
 	if (!h->path)
 		return -ENOENT;

@@ -187,11 +187,10 @@ const char *string_set_intern(struct string_set *set, const char *s)
 
 	struct string_slot *slot = set_slot(set, s, hash);
 	if (!slot->text) {
-		char *text = strdup(s);
-
-		if (!text)
+		slot->text = strdup(s);
+		if (!slot->text)
 			return NULL;
-		*slot = (struct string_slot){hash, text};
+		slot->hash = hash;
 		set->cnt++;
 		set->bytes += len + 1;
 	}
