@@ -4,7 +4,7 @@
 # shellcheck source=selftests/e2e/lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh" || exit 1
 
-need jq gcc
+need jq gcc clang lli perf objdump nm
 
 cd "$TMPDIR" || exit 1
 
@@ -70,6 +70,49 @@ for name in first second third; do
 done
 exec {sym_in}>&-
 wait "$sym_pid"
+stop "$WL_PID"
+
+# A real JIT that tells of lines: LLVM's. An inlined call is told by its lines alone.
+cat >jitted.c <<'END_C'
+#include <stdio.h>
+static inline __attribute__((always_inline)) int step(int s, int i)
+{
+	return s * 31 + i;
+}
+__attribute__((noinline)) int made_hot(int n)
+{
+	int s = 0;
+	for (int i = 0; i < n; i++)
+		s = step(s, i);
+	return s;
+}
+int main(void)
+{
+	volatile int x = 0;
+	puts("READY lli");
+	fflush(stdout);
+	for (;;)
+		x += made_hot(1000 + (x & 7));
+}
+END_C
+clang -g -O1 -emit-llvm -c jitted.c -o jitted.bc || fail "cannot build"
+mkdir dumps
+start_as env JITDUMPDIR="$TMPDIR/dumps" lli --jit-kind=mcjit jitted.bc
+if [ -n "$(find dumps -name '*.dump')" ]; then
+	vp_ok record -p "$WL_PID" -F 499 --duration 0.5 -o hot.folded
+	! grep -q 'no unwind rows for .*\.dump' "$ERR" || fail "rows of a jitdump: $(cat "$ERR")"
+	assert_chain hot.folded made_hot_[j] "$(cut -d';' -f1 hot.folded | sort | uniq -c | sort -rn |
+		awk 'NR == 1 { print $2 }')" 80
+	# where it spins, as perf's records tell
+	vp_ok record -p "$WL_PID" -F 499 --duration 0.5 -o hot.data
+	perf script -i hot.data -F ip 2>/dev/null | awk 'NF == 1 && !/^ *ffff/ { print $1 }' |
+		sort -u >ips
+	"$VMAPROF" sym --json -p "$WL_PID" - <ips >lines.json || fail "sym: exit $?"
+	jq -r 'select(.frames != []) | .frames[0] | select(.function == "made_hot") |
+		"\(.file):\(.line) \(.source)"' lines.json | sort -u >lines
+	grep -q -x "$TMPDIR/jitted.c:4 jitdump" lines || fail "not in the inlined call: $(cat lines)"
+	! grep -v -x "$TMPDIR/jitted.c:\(4\|9\|10\|11\) jitdump" lines || fail "other lines"
+fi
 stop "$WL_PID"
 
 # ---- the kernel's own pages in a process ----

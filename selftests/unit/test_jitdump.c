@@ -375,21 +375,47 @@ Test(jitdump, more_lines_than_a_window_holds_are_read)
 	cr_expect(lt(u64, jit_table_bytes(&t), 150000), "the file's name is kept once");
 }
 
-/* Whose lines have addresses that fit perf's files, not the code. */
-Test(jitdump, lines_of_v8_are_where_they_should_be)
+static void put_code_with_line(uint64_t addr, uint64_t code_size, uint64_t line_at,
+			       const char *name)
 {
-	const uint32_t v8 = 0xdeadbeef;
+	begin_debug(addr, 1, LINE_BYTES("/src/a.js"));
+	put_line(addr + line_at, 7, "/src/a.js");
+	put_load(addr, code_size, 1, name);
+}
 
+/* V8 and LLVM have addresses of lines that are too high by an ELF header. */
+Test(jitdump, lines_that_are_off_by_a_header_are_where_they_should_be)
+{
 	t.keeps_lines = true;
 	put_header(0x4a695444, 1, 40);
-	memcpy(file + 16, &v8, sizeof(v8));
 	begin_debug(0x1000, 2, LINE_BYTES("/src/a.js") + LINE_BYTES("\xff"));
 	put_line(0x1040, 7, "/src/a.js");
 	put_line(0x1050, 8, "\xff");
-	put_load(0x1000, 0x20, 1, "first");
+	put_load(0x1000, 0x20, 1, "short");
+	put_code_with_line(0x2000, 0x200, 0x40, "long");
+	put_code_with_line(0x3000, 0x20, 0x48, "late");
 	read_all();
-	expect_line(0x1000, "first+0 /src/a.js:7");
-	expect_line(0x1010, "first+16 /src/a.js:8");
+	expect_line(0x1000, "short+0 /src/a.js:7");
+	expect_line(0x1010, "short+16 /src/a.js:8");
+	expect_line(0x2000, "long+0 /src/a.js:7");
+	expect_line(0x3007, "late+7 none:0");
+	expect_line(0x3008, "late+8 /src/a.js:7");
+	cr_expect(zero(u64, d.bad_cnt));
+}
+
+Test(jitdump, lines_are_left_where_one_of_the_file_shows_that_they_are_right)
+{
+	t.keeps_lines = true;
+	put_header(0x4a695444, 1, 40);
+	put_code_with_line(0x1000, 0x200, 0x3f, "first");
+	put_code_with_line(0x2000, 0x200, 0x40, "second");
+	put_code_with_line(0x3000, 0x20, 0x48, "damaged");
+	read_all();
+	expect_line(0x103f, "first+63 /src/a.js:7");
+	expect_line(0x203f, "second+63 none:0");
+	expect_line(0x2040, "second+64 /src/a.js:7");
+	expect_line(0x3010, "damaged+16 none:0");
+	cr_expect(eq(u64, d.bad_cnt, 1));
 }
 
 /* One record of lines in front of good code, which has its name in any case, and then good lines. */
@@ -427,7 +453,7 @@ Test(jitdump, damaged_lines_are_not_believed)
 	expect_no_lines(0x1000, UINT64_MAX, 0x1000, "a.js", 5);
 	/* in front of the code, behind it, far behind it */
 	expect_no_lines(0x1000, 1, 0xfff, "a.js", 5);
-	expect_no_lines(0x1000, 1, 0x1040, "a.js", 5);
+	expect_no_lines(0x1000, 1, 0x1080, "a.js", 5);
 	expect_no_lines(0x1000, 1, UINT64_MAX, "a.js", 5);
 	cr_expect(eq(u64, d.bad_cnt, 1));
 	/* names: of the line before where there is none, empty, no text, without an end, too long */

@@ -94,6 +94,7 @@ Test(row_start, what_is_no_file_has_no_rank)
 	cr_assert(zero(int, made_map(&m, 0x1000, 0x2000, 0, 0, VP_VERDICT_VDSO, "[vdso]")));
 	cr_assert(zero(int, made_map(&m, 0x3000, 0x4000, 0, 0, VP_VERDICT_ANON_EXEC, "//anon")));
 	cr_assert(zero(int, made_map(&m, 0x5000, 0x6000, 0, UINT32_MAX, VP_VERDICT_FILE, "/x")));
+	cr_assert(zero(int, made_map(&m, 0x7000, 0x8000, 0, 3, VP_VERDICT_FILE, "/jit-7.dump")));
 	expect_ranks(ticks, NULL, NULL, 0);
 }
 

@@ -127,7 +127,7 @@ static int add_dwarf(struct vp_sym *s, uint32_t answer, const struct dwarf_frame
 static int answer_by_dwarf(struct vp_sym *s, const struct vp_sym_module *m, const struct query *q,
 			   const struct vp_symbol *sym)
 {
-	const struct dwarf_frame *d;
+	const struct dwarf_frame *d = NULL;
 	size_t cnt = m->info ? debug_info_find(m->info, q->vaddr, &d) : 0;
 
 	return add_dwarf(s, q->answer, d, cnt, sym);

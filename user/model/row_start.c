@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "row_start.h"
 
+#include "../symbolize/jit_process.h"
 #include "../util/clock.h"
 #include "../util/procinfo.h"
 
@@ -31,6 +32,14 @@ static int busiest_first(const void *a, const void *b)
 	return (x->file_id > y->file_id) - (x->file_id < y->file_id);
 }
 
+/* A jitdump is mapped for us to see it, not to be run. */
+static bool has_code(const struct vp_recording *r, const struct vp_xmap *x)
+{
+	const struct vp_file *file = vp_files_get(&r->files, x->file_id);
+
+	return x->verdict == VP_VERDICT_FILE && file && !jit_is_dump_name(file->name);
+}
+
 int vp_row_start_rank(const struct vp_recording *r, const uint64_t *cpu_ticks,
 		      struct vp_ranked_file **out, size_t *cnt)
 {
@@ -45,7 +54,7 @@ int vp_row_start_rank(const struct vp_recording *r, const uint64_t *cpu_ticks,
 		for (size_t k = 0; k < proc->xmap_cnt; k++) {
 			const struct vp_xmap *x = &proc->xmaps[k];
 
-			if (x->verdict == VP_VERDICT_FILE && vp_files_get(&r->files, x->file_id))
+			if (has_code(r, x))
 				add_mapping(&ranked[x->file_id], i, x, cpu_ticks);
 		}
 	}

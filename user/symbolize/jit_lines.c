@@ -76,13 +76,20 @@ void jit_lines_free(struct jit_lines *l)
 	*l = (struct jit_lines){0};
 }
 
-bool jit_lines_fit(const struct jit_lines *l, uint64_t size)
+void jit_lines_span(const struct jit_lines *l, uint32_t *low, uint32_t *high)
 {
+	*low = UINT32_MAX;
+	*high = 0;
 	for (size_t i = 0; i < l->cnt; i++) {
-		if (l->line[i].offset >= size)
-			return false;
+		*low = l->line[i].offset < *low ? l->line[i].offset : *low;
+		*high = l->line[i].offset > *high ? l->line[i].offset : *high;
 	}
-	return true;
+}
+
+void jit_lines_shift(struct jit_lines *l, uint32_t by)
+{
+	for (size_t i = 0; i < l->cnt; i++)
+		l->line[i].offset -= by;
 }
 
 size_t jit_lines_packed_bytes(const struct jit_lines *l)

@@ -31,8 +31,11 @@ int jit_lines_add(struct jit_lines *l, uint32_t offset, uint32_t line, const cha
 void jit_lines_clear(struct jit_lines *l);
 void jit_lines_free(struct jit_lines *l);
 
-/* Whether all offsets lie in code of that size. */
-bool jit_lines_fit(const struct jit_lines *l, uint64_t size);
+/* The lowest and the highest offset; there must be lines. */
+void jit_lines_span(const struct jit_lines *l, uint32_t *low, uint32_t *high);
+
+/* All offsets become smaller by that, and must be that large. */
+void jit_lines_shift(struct jit_lines *l, uint32_t by);
 
 /* l may be NULL: none. `to` has room for so many bytes, without alignment. */
 size_t jit_lines_packed_bytes(const struct jit_lines *l);

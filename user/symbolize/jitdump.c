@@ -9,11 +9,10 @@
 #define VERSION 1
 
 /*
- * V8 adds an ELF header's size to the addresses of lines, as perf once needed it; this is how its
- * files are told from others.
+ * V8 and LLVM add an ELF header's size to the addresses of lines, as perf once needed it: the first
+ * line is then so far from the code's start, and the last ones may be behind its end.
  */
-#define V8_PAD	     0xdeadbeefU
-#define V8_LINE_BIAS 0x40
+#define LINE_BIAS 0x40
 
 struct header {
 	uint32_t magic;
@@ -103,7 +102,6 @@ static int read_header(struct jitdump *d, const char *at, size_t cnt, uint64_t *
 	}
 	d->begun = true;
 	d->pid = h.pid;
-	d->line_bias = h.pad == V8_PAD ? V8_LINE_BIAS : 0;
 	*next = h.total_size;
 	return 0;
 }
@@ -144,7 +142,7 @@ static bool is_file_name(const char *name, size_t len)
 
 static int add_line(struct jitdump *d, const struct debug_line *l, const char *file, size_t len)
 {
-	uint64_t offset = l->addr - d->debug.code_addr - d->line_bias;
+	uint64_t offset = l->addr - d->debug.code_addr;
 
 	if (len == strlen(SAME_FILE) && !memcmp(file, SAME_FILE, len))
 		len = 0;
@@ -199,11 +197,18 @@ static uint64_t step_lines(struct jitdump *d, const char *bytes, size_t has, uin
 /* Those of this code, or NULL. */
 static const struct jit_lines *take_lines(struct jitdump *d, const struct load *l)
 {
-	const struct jit_lines *lines = &d->debug.lines;
+	struct jit_lines *lines = &d->debug.lines;
+	uint32_t low, high;
 
 	if (!lines->cnt || d->debug.code_addr != l->code_addr)
 		return NULL;
-	if (jit_lines_fit(lines, l->code_size))
+	jit_lines_span(lines, &low, &high);
+	d->lines_are_exact |= low < LINE_BIAS;
+	if (!d->lines_are_exact && (low == LINE_BIAS || high >= l->code_size)) {
+		jit_lines_shift(lines, LINE_BIAS);
+		high -= LINE_BIAS;
+	}
+	if (high < l->code_size)
 		return lines;
 	drop_lines(d);
 	return NULL;

@@ -27,11 +27,11 @@ struct jitdump_lines {
 
 /* All zero is the beginning of a file. */
 struct jitdump {
-	uint64_t bad_cnt;   /* records skipped */
-	uint32_t pid;	    /* the header's: in whatever namespace the process has written it */
-	uint32_t line_bias; /* lines' addresses are so many bytes too high */
-	bool begun;	    /* the header has been read */
-	bool ended;	    /* closed, or damaged: nothing more is to be had */
+	uint64_t bad_cnt;     /* records skipped */
+	uint32_t pid;	      /* the header's: in whatever namespace the process has written it */
+	bool lines_are_exact; /* an address of a line has shown it: see jitdump.c */
+	bool begun;	      /* the header has been read */
+	bool ended;	      /* closed, or damaged: nothing more is to be had */
 	struct jitdump_lines debug;
 };
 
