@@ -95,10 +95,9 @@ static void tear_down(void)
 
 TestSuite(kernel_debug, .init = set_up, .fini = tear_down, .timeout = 60);
 
-/* "inner:line outer:line" of the address that the running kernel has the symbol at. */
-static const char *chain_of(const char *symbol)
+/* "inner file:line inlined, outer file:line" */
+static const char *chain_at(uint64_t addr)
 {
-	const uint64_t addr = fixture_symbol(fixture_path(&x, "vmlinux"), symbol, 0) + MOVED;
 	const struct dwarf_frame *f;
 	static char text[512];
 	struct vp_symbol sym;
@@ -116,6 +115,12 @@ static const char *chain_of(const char *symbol)
 					 f[i].line, f[i].inlined ? " inlined" : "");
 	}
 	return cnt ? text : "none";
+}
+
+/* Of the address that the running kernel has the symbol at. */
+static const char *chain_of(const char *symbol)
+{
+	return chain_at(fixture_symbol(fixture_path(&x, "vmlinux"), symbol, 0) + MOVED);
 }
 
 static void expect(const char *symbol, const char *chain)
@@ -251,4 +256,92 @@ Test(kernel_debug, frames_of_a_recording_have_lines_and_inlined_calls)
 	cr_expect(eq(sz, b.report.stacks[0].frame_cnt, 1));
 	vp_report_free(&b);
 	vp_recording_free(&r);
+}
+
+/* ---- modules ---- */
+
+#define MODULE_TEXT 0xffffffffc0123000ULL
+#define MODULE_ID   "0xfedcba98"
+#define MODULE_PATH "lib/modules/" RELEASE "/kernel/drivers/made-mod.ko"
+
+/* made-mod.ko, loaded as made_mod, with a function of which a part is elsewhere. */
+static void build_module(void)
+{
+	fixture_text(&x, "m.c",
+		     "static volatile int v;\n"
+		     "__attribute__((noinline)) int first(int n) { v = n; return n + v; }\n"
+		     "static inline int half(int n) { asm volatile(\".globl in_module\\n\"\n"
+		     "\t\"in_module: nop\"); return n / 2; }\n"
+		     "int module_work(int n)\n"
+		     "{\n"
+		     "\tv = n;\n"
+		     "\treturn half(n) + first(v);\n"
+		     "}\n"
+		     "__attribute__((section(\".init.text\"))) int begin(void) { return v; }\n");
+	fixture_run(&x, "gcc -g -O2 -fno-pie -mcmodel=kernel -c -o m.o m.c &&"
+			" ld -r --build-id=" MODULE_ID " -o made-mod.ko m.o");
+	fixture_run(&x, "mkdir -p sys/module/made_mod/notes sys/module/made_mod/sections "
+			"usr/lib/debug/lib/modules/" RELEASE "/kernel/drivers "
+			"usr/lib/debug/.build-id/fe lib/modules/" RELEASE "/kernel/drivers");
+	fixture_run(&x, "objcopy -O binary --only-section=.note.gnu.build-id made-mod.ko "
+			"sys/module/made_mod/notes/.note.gnu.build-id");
+	fixture_run(&x, "echo 0xffffffffc0123000 >sys/module/made_mod/sections/.text");
+	fixture_run(&x, "nm made-mod.ko | python3 -c '\n"
+			"import sys\n"
+			"for line in sys.stdin:\n"
+			"    a, t, n = line.split()\n"
+			"    base = 0xffffffffc0125000 if n == \"begin\" else 0xffffffffc0123000\n"
+			"    print(\"%%x\" %% (int(a, 16) + base), t, n + \"\\t[made_mod]\")' "
+			">>kallsyms");
+	fixture_text(&x, "lib/modules/" RELEASE "/modules.dep",
+		     "kernel/lib/made-mod2.ko:\nno line\n"
+		     "kernel/drivers/made-mod.ko.xz: kernel/lib/made-mod2.ko\n");
+}
+
+static const char *module_chain_of(const char *symbol)
+{
+	return chain_at(MODULE_TEXT + fixture_symbol(fixture_path(&x, "made-mod.ko"), symbol, 0));
+}
+
+#define MODULE_CHAIN "half m.c:3 inlined, module_work m.c:8"
+
+static void expect_module_at(const char *place)
+{
+	fixture_run(&x, "cp made-mod.ko %s", place);
+	open_debug(RELEASE);
+	cr_expect(eq(str, (char *)module_chain_of("in_module"), (char *)MODULE_CHAIN), "%s", place);
+	close_debug();
+	fixture_run(&x, "rm %s", place);
+	open_debug(RELEASE);
+	cr_expect(eq(str, (char *)module_chain_of("in_module"), (char *)"none"), "without %s",
+		  place);
+	close_debug();
+}
+
+Test(kernel_debug, modules_are_found_by_their_build_id_and_in_modules_dep)
+{
+	build_module();
+	expect_module_at("usr/lib/debug/.build-id/fe/dcba98.debug");
+	expect_module_at("usr/lib/debug/" MODULE_PATH);
+	expect_module_at("usr/lib/debug/" MODULE_PATH ".debug");
+	expect_module_at(MODULE_PATH);
+}
+
+Test(kernel_debug, a_modules_debug_file_without_its_code_will_do)
+{
+	build_module();
+	fixture_run(&x, "objcopy --only-keep-debug made-mod.ko usr/lib/debug/" MODULE_PATH);
+	open_debug(RELEASE);
+	cr_expect(eq(str, (char *)module_chain_of("in_module"), (char *)MODULE_CHAIN));
+	cr_expect(eq(str, (char *)module_chain_of("first"), (char *)"first m.c:2"));
+	cr_expect(eq(str, (char *)chain_at(0xffffffffc0125000), (char *)"none"), "not in .text");
+}
+
+Test(kernel_debug, a_module_whose_address_is_hidden_has_none)
+{
+	build_module();
+	fixture_run(&x, "cp made-mod.ko " MODULE_PATH);
+	fixture_run(&x, "echo 0x0000000000000000 >sys/module/made_mod/sections/.text");
+	open_debug(RELEASE);
+	cr_expect(eq(str, (char *)module_chain_of("in_module"), (char *)"none"));
 }

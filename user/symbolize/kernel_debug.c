@@ -2,6 +2,7 @@
 #include "kernel_debug.h"
 
 #include "../util/array.h"
+#include "kernel_module.h"
 #include "mapped_file.h"
 
 #include <errno.h>
@@ -165,36 +166,57 @@ static int text_in(int fd, uint64_t *text)
 	return wanted[0].found || wanted[1].found ? 0 : -ENOENT;
 }
 
-static int open_vmlinux(struct kernel_debug *k, struct image *m)
+#define PATHS_MAX 3
+
+/* At one of these places, printed with what follows them; of the image's build id in any case. */
+static int open_at(struct kernel_debug *k, struct image *m, const char *const formats[PATHS_MAX],
+		   const char *sub)
 {
-	static const char *const formats[] = {
-		"/usr/lib/debug/boot/vmlinux-%s",
-		"/usr/lib/debug/lib/modules/%s/vmlinux",
-		"/lib/modules/%s/build/vmlinux",
-	};
-	enum { CNT = sizeof(formats) / sizeof(formats[0]) };
-	char path[CNT][256];
-	const char *paths[CNT];
+	char path[PATHS_MAX][PATH_MAX];
+	const char *paths[PATHS_MAX];
 	struct debug_found found;
 
-	for (size_t i = 0; i < CNT; i++) {
-		snprintf(path[i], sizeof(path[i]), formats[i], k->release);
+	for (size_t i = 0; i < PATHS_MAX; i++) {
+		snprintf(path[i], sizeof(path[i]), formats[i], k->release, sub);
 		paths[i] = path[i];
 	}
-	if (debug_finder_open_id(k->finder, m->id, m->id_len, paths, CNT, &found))
+	if (debug_finder_open_id(k->finder, m->id, m->id_len, paths, PATHS_MAX, &found))
 		return -ENOENT;
 	m->fd = found.fd;
 	return 0;
 }
 
-static int place_kernel(struct kernel_debug *k, struct image *m)
+static int open_kernel(struct kernel_debug *k, struct image *m)
 {
+	static const char *const formats[PATHS_MAX] = {
+		"/usr/lib/debug/boot/vmlinux-%s",
+		"/usr/lib/debug/lib/modules/%s/vmlinux",
+		"/lib/modules/%s/build/vmlinux",
+	};
 	uint64_t linked, text, end;
 
-	if (text_in(m->fd, &linked) || vp_symbolizer_kernel_bounds(k->names, &text, &end))
+	if (open_at(k, m, formats, "") || text_in(m->fd, &linked) ||
+	    vp_symbolizer_kernel_bounds(k->names, &text, &end))
 		return -ENOENT;
 	m->moved = text - linked;
 	return 0;
+}
+
+/* A module's file is not linked: addresses in it are offsets in its text. */
+static int open_module(struct kernel_debug *k, struct image *m)
+{
+	static const char *const formats[PATHS_MAX] = {
+		"/usr/lib/debug/lib/modules/%s/%s.debug",
+		"/usr/lib/debug/lib/modules/%s/%s",
+		"/lib/modules/%s/%s",
+	};
+	char name[NAME_MAX], sub[PATH_MAX];
+
+	if (!bare_name(m, name) || kernel_module_text(k->root_fd, name, &m->moved))
+		return -ENOENT;
+	if (kernel_module_path(k->root_fd, k->release, name, sub))
+		sub[0] = '\0';
+	return open_at(k, m, formats, sub);
 }
 
 static void search(struct kernel_debug *k, struct image *m)
@@ -202,7 +224,7 @@ static void search(struct kernel_debug *k, struct image *m)
 	const struct dwarf_opts opts = {.demangle = k->demangle};
 
 	m->searched = true;
-	if (!is_kernel(m) || !m->id_len || open_vmlinux(k, m) || place_kernel(k, m))
+	if (!m->id_len || (is_kernel(m) ? open_kernel(k, m) : open_module(k, m)))
 		return;
 	if (dwarf_info_open(&m->dwarf, m->fd, &opts))
 		m->dwarf = NULL;

@@ -7,8 +7,10 @@
  *   build id     /sys/kernel/notes              /sys/module/NAME/notes/.note.gnu.build-id
  *   debug file   /usr/lib/debug/.build-id/…     /usr/lib/debug/boot/vmlinux-RELEASE
  *                /usr/lib/debug/lib/modules/RELEASE/vmlinux    /lib/modules/RELEASE/build/vmlinux
+ *                … and PATH.ko.debug, PATH.ko   /lib/modules/RELEASE/PATH.ko, as modules.dep has PATH
  *
  * A kernel is not where it was linked to be: its _text in kallsyms and that in the file tell how far.
+ * A module is linked when it is loaded: /sys/module/NAME/sections/.text tells where.
  */
 #ifndef VP_KERNEL_DEBUG_H
 #define VP_KERNEL_DEBUG_H
