@@ -174,29 +174,42 @@
 		return n / (c.width * c.height);
 	}
 
-	function timed(what, f, times, limitMs) {
+	/* How long it takes is for a reader of the result: the machine may have other things to do. */
+	function timed(what, f, times) {
 		const start = performance.now();
 		for (let i = 0; i < times; i++)
 			f();
-		const ms = (performance.now() - start) / times;
-		facts.push(`${what} ${ms.toFixed(1)} ms`);
-		if (ms > limitMs)
-			wrong.push(`${what} took ${ms} ms`);
+		facts.push(`${what} ${((performance.now() - start) / times).toFixed(1)} ms`);
+	}
+
+	/* However many frames there are: no more is drawn than there are pixels in the rows in sight. */
+	function draws(what, times) {
+		const canvas = CanvasRenderingContext2D.prototype, fill = canvas.fillRect;
+		let rects = 0;
+		canvas.fillRect = function (...args) {
+			rects++;
+			fill.apply(this, args);
+		};
+		timed(what, () => Draw.draw(Ui.graph), times);
+		canvas.fillRect = fill;
+		const inSight = el("canvas").width * (Math.ceil(el("canvas").height / Draw.ROW) + 1);
+		facts.push(`${what} ${rects / times} of ${inSight} rectangles`);
+		same(`${what}: as much as is in sight`, rects > 0 && rects / times <= inSight, true);
 	}
 
 	function big() {
 		facts.push(`${v().cnt} frames shown ${(performance.now() - window.pageStart).toFixed(0)} ms after the page's first line`);
 		const samples = JSON.parse(text("data")).samples;
 		same("stacks", v().profile.stackThread.length, 10000);
-		timed("load", () => Model.load(text("data")), 3, 1000);
-		timed("draw", () => Draw.draw(Ui.graph), 10, 200);
+		timed("load", () => Model.load(text("data")), 3);
+		draws("draw", 10);
 		same("painted", painted() > 0.5, true);
-		timed("search", () => Ui.setSearch("socket", false), 3, 500);
-		timed("view", () => Model.view(v().profile, "thread", null), 3, 1000);
-		timed("layout", () => Model.layout(v(), false), 3, 1000);
-		timed("hottest", () => Model.hottest(v(), 0, 50, "self"), 3, 1000);
+		timed("search", () => Ui.setSearch("socket", false), 3);
+		timed("view", () => Model.view(v().profile, "thread", null), 3);
+		timed("layout", () => Model.layout(v(), false), 3);
+		timed("hottest", () => Model.hottest(v(), 0, 50, "self"), 3);
 		for (const mode of ["all", "process", "thread"]) {
-			timed(`split ${mode}`, () => Ui.changeView({mode, filter: null, zoom: 0}), 1, 2000);
+			timed(`split ${mode}`, () => Ui.changeView({mode, filter: null, zoom: 0}), 1);
 			same(`total ${mode}`, v().total[0], samples);
 			same(`self ${mode}`, v().self.reduce((a, b) => a + b), samples);
 			places();
@@ -213,7 +226,7 @@
 		same("opens at its roots", el("pane").scrollTop > 20000, true);
 		for (const top of [0, 11111, 99999]) {
 			el("pane").scrollTop = top;
-			timed("draw deep", () => Draw.draw(Ui.graph), 3, 200);
+			draws("draw deep", 3);
 			same("painted", painted() > 0.01, true);
 		}
 		Ui.zoomTo(700);

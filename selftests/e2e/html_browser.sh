@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# Opens reports in a real browser: numbers, zoom, search, split, keys, hostile names, speed.
+# Opens reports in a real browser: numbers, zoom, search, split, keys, hostile names, how much is drawn.
 set -u
 
 here=$(dirname "$(readlink -f "$0")")
