@@ -13,7 +13,6 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 TestSuite(rows_hostile, .timeout = 60);
@@ -250,17 +249,9 @@ Test(rows_hostile, entries_shorter_than_their_own_fields)
 	}
 }
 
-static double seconds(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
-	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
-}
-
 /*
  * Many CIEs with long programs, and FDEs that take them in turn: each program must run once. If
- * each FDE ran its CIE's it would be 10^11 instructions.
+ * each FDE ran its CIE's it would be 10^11 instructions, and the test would be ended.
  */
 Test(rows_hostile, long_cies_are_run_once)
 {
@@ -268,7 +259,6 @@ Test(rows_hostile, long_cies_are_run_once)
 	struct made_cfi m = {.is_eh = true};
 	size_t cie[CIES];
 	struct vp_rows *rows;
-	double start;
 
 	for (int i = 0; i < CIES; i++) {
 		cie[i] = made_open_cie(&m);
@@ -280,9 +270,7 @@ Test(rows_hostile, long_cies_are_run_once)
 	}
 	for (int i = 0; i < FDES; i++)
 		MADE_FDE(&m, cie[i % CIES], (uint64_t)i % MADE_TEXT_SIZE, 1, DW_CFA_nop);
-	start = seconds();
 	cr_expect(eq(int, compile_eh(&m, &rows), VP_ROWS_OK));
-	cr_expect(lt(dbl, seconds() - start, 2));
 	vp_rows_free(rows);
 }
 
@@ -408,7 +396,7 @@ Test(rows_hostile, a_file_that_changes_while_it_is_read)
 		}
 		_exit(0);
 	}
-	for (double end = seconds() + 1; seconds() < end;) {
+	for (int i = 0; i < 5000; i++) {
 		struct vp_rows *rows;
 
 		cr_assert(ge(int, vp_rows_compile(&rows, fd), 0));
