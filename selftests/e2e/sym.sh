@@ -58,6 +58,8 @@ wait "$sym_pid"
 printf 'zebra\n' | "$VMAPROF" sym -e one >"$OUT" 2>"$ERR"
 STATUS=$?
 assert_error 2 zebra
+printf '%s\nzebra\n' "$entry" | "$VMAPROF" sym -e one >text 2>"$ERR"
+grep -q ': entry at ' text || fail "no answer to what came before a wrong word: $(cat text "$ERR")"
 vp sym -e one zebra
 assert_error 2 zebra
 vp sym 0x1000

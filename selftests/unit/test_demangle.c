@@ -146,6 +146,28 @@ Test(demangle, names_that_spell_terabytes_are_refused_at_once, .timeout = 5)
 	EXPECT(name, "-");
 }
 
+/* C<A, B<A, A>, B<B<A, A>, B<A, A>>, …>, which is to be a pack: each is twice what is before it. */
+Test(demangle, searching_doubled_back_references_for_a_pack_is_refused, .timeout = 10)
+{
+	char name[1024];
+	int n = sprintf(name, "_Z1fDp1CI1A1BIS0_S0_E");
+
+	for (int i = 2; i < 34; i++) {
+		char id = (char)(i < 10 ? '0' + i : 'A' + i - 10);
+
+		n += sprintf(name + n, "S1_IS%c_S%c_E", id, id);
+	}
+	sprintf(name + n, "E");
+	EXPECT(name, "-");
+}
+
+Test(demangle, reads_packs)
+{
+	EXPECT("_Z1fIJiPcEEvDpT_", "void f<int, char*>(int, char*)");
+	EXPECT("_GLOBAL__I__Z1fIJiPcEEvDpT_",
+	       "global constructors keyed to void f<int, char*>(int, char*)");
+}
+
 Test(demangle, random_names_are_survived, .timeout = 30)
 {
 	static const char *const seeds[] = {

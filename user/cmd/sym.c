@@ -238,9 +238,11 @@ static int answer_input(struct vp_sym *s, const struct sym_args *args, struct ad
 		return -ENOMEM;
 	}
 	while (!err && !in->at_end) {
-		err = read_some(in, a, e);
-		if (!err)
-			err = answer(s, args, a, e);
+		int end = read_some(in, a, e);
+
+		/* What came before a word that is no address is answered all the same. */
+		err = answer(s, args, a, e);
+		err = err ? err : end;
 		a->cnt = 0;
 	}
 	free(in);

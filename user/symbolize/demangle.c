@@ -23,6 +23,9 @@
 
 #define STUB_SUFFIX "@plt"
 
+/* The operand of a pack that prints as ten kilobytes has some thousand parts. */
+#define PACK_STEPS_MAX (1U << 14)
+
 struct output {
 	char *text;
 	size_t len, cap;
@@ -54,6 +57,102 @@ static void append(const char *s, size_t len, void *opaque)
 	o->text[o->len] = '\0';
 }
 
+/* ---- packs ---- */
+
+typedef struct demangle_component part;
+
+/* How many parts of it are looked into for a pack: those that d_find_pack() of cp-demangle.c takes. */
+static int inner_parts(const part *c, part *inner[2])
+{
+	switch (c->type) {
+	case DEMANGLE_COMPONENT_TEMPLATE_PARAM:
+	case DEMANGLE_COMPONENT_LAMBDA:
+	case DEMANGLE_COMPONENT_NAME:
+	case DEMANGLE_COMPONENT_TAGGED_NAME:
+	case DEMANGLE_COMPONENT_OPERATOR:
+	case DEMANGLE_COMPONENT_BUILTIN_TYPE:
+	case DEMANGLE_COMPONENT_EXTENDED_BUILTIN_TYPE:
+	case DEMANGLE_COMPONENT_FIXED_TYPE:
+	case DEMANGLE_COMPONENT_SUB_STD:
+	case DEMANGLE_COMPONENT_CHARACTER:
+	case DEMANGLE_COMPONENT_FUNCTION_PARAM:
+	case DEMANGLE_COMPONENT_UNNAMED_TYPE:
+	case DEMANGLE_COMPONENT_DEFAULT_ARG:
+	case DEMANGLE_COMPONENT_NUMBER:
+		return 0;
+	case DEMANGLE_COMPONENT_EXTENDED_OPERATOR:
+		inner[0] = c->u.s_extended_operator.name;
+		return 1;
+	case DEMANGLE_COMPONENT_CTOR:
+		inner[0] = c->u.s_ctor.name;
+		return 1;
+	case DEMANGLE_COMPONENT_DTOR:
+		inner[0] = c->u.s_dtor.name;
+		return 1;
+	default:
+		inner[0] = c->u.s_binary.left;
+		inner[1] = c->u.s_binary.right;
+		return 2;
+	}
+}
+
+/* Looking for a pack in c as libiberty does. 0: it takes more than *steps. */
+static int search_ends(const part *c, unsigned int *steps)
+{
+	part *inner[2];
+	int cnt, ends = 1;
+
+	if (!c || c->type == DEMANGLE_COMPONENT_PACK_EXPANSION)
+		return 1;
+	if (!*steps)
+		return 0;
+	--*steps;
+	cnt = inner_parts(c, inner);
+	for (int i = 0; i < cnt && ends; i++)
+		ends = search_ends(inner[i], steps);
+	return ends;
+}
+
+/* Of all packs in c together. A part is visited once: d_counting, 0 at first, says that it was. */
+static int searches_end(part *c, unsigned int *steps)
+{
+	part *inner[2];
+	int cnt, ends = 1;
+
+	if (!c || c->d_counting)
+		return 1;
+	c->d_counting = 1;
+	if (c->type == DEMANGLE_COMPONENT_PACK_EXPANSION)
+		ends = search_ends(c->u.s_binary.left, steps);
+	cnt = inner_parts(c, inner);
+	for (int i = 0; i < cnt && ends; i++)
+		ends = searches_end(inner[i], steps);
+	return ends;
+}
+
+/*
+ * What a pack ("Dp", "sp") expands is searched by libiberty along each way that leads to a part of
+ * it, before anything is printed: back references to what has back references make that 2^n.
+ */
+static int packs_end(const char *name, int cxx_options)
+{
+	const char *encoding = strstr(name, "_Z");
+	unsigned int steps = PACK_STEPS_MAX;
+	void *parts = NULL;
+	part *root;
+	int ends;
+
+	if (!encoding || !(strstr(encoding, "Dp") || strstr(encoding, "sp")))
+		return 1;
+	root = cplus_demangle_v3_components(encoding, cxx_options, &parts);
+	ends = !root || searches_end(root, &steps);
+	if (root)
+		free(parts);
+	return ends;
+}
+
+/* ---- printing ---- */
+
 /*
  * Rust first: its legacy scheme is a valid C++ name with a hash as the last component, and
  * libiberty recognizes the hash.
@@ -65,7 +164,8 @@ static int print(const char *name, int cxx_options, struct output *o)
 	if (rust_demangle_callback(name, OPTIONS, append, o))
 		return 1;
 	o->len = 0; /* it may fail midway */
-	return cplus_demangle_v3_callback(name, cxx_options, append, o);
+	return packs_end(name, cxx_options) &&
+	       cplus_demangle_v3_callback(name, cxx_options, append, o);
 }
 
 static char *run(const char *name, int cxx_options)
