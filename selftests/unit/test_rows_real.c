@@ -283,3 +283,16 @@ Test(rows_built, a_stripped_file_keeps_its_rows)
 	vp_rows_free(before);
 	vp_rows_free(after);
 }
+
+/* Its entries are not relocated: they would all be about the same address. */
+Test(rows_built, an_object_that_is_not_linked_has_none)
+{
+	const char *path = build("-O2 -c");
+	struct vp_rows *rows;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	cr_assert(ge(int, fd, 0));
+	cr_expect(eq(int, vp_rows_compile(&rows, fd), VP_ROWS_NO_CFI));
+	cr_expect(eq(ptr, rows, NULL));
+	close(fd);
+}

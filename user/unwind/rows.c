@@ -368,6 +368,8 @@ static int compile_elf(struct vp_rows **out, const struct elf_file *f)
 		return VP_ROWS_NOT_ELF;
 	if (!f->is_64bit || ehdr.e_machine != ARCH_ELF_MACHINE)
 		return VP_ROWS_FOREIGN;
+	if (!f->is_linked) /* it is never mapped to run, and its entries say nothing yet */
+		return VP_ROWS_NO_CFI;
 	err = cfi_space_init(&c.space, f);
 	if (!err)
 		err = rule_dict_init(&c.dict);
