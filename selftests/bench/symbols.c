@@ -115,6 +115,7 @@ static void measure_once(const char *path, int packed, struct measured *m)
 	for (size_t i = 0; i < PC_CNT; i++)
 		vp_symbolizer_offset_of(s, FILE_ID, pcs[i], &offsets[i]);
 	start = bench_cpu_ns();
+	vp_symbolizer_expect(s, FILE_ID, offsets, PC_CNT);
 	m->named = ask_all(s);
 	bench_add(&m->ask_ms, ms_since(start));
 	start = bench_cpu_ns();

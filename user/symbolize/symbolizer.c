@@ -29,6 +29,8 @@
 #define FILED_TABLES_MAX  64
 /* Others may push a table out again before its reader comes to it. */
 #define REREADS_MAX	  8
+/* So many names are read before they are made readable; memory is theirs meanwhile. */
+#define EXPECT_CNT	  512
 
 enum file_state { FILE_FAILED, FILE_LOADING, FILE_LOADED };
 
@@ -533,6 +535,11 @@ static int name_hit(struct vp_symbolizer *s, const struct name_place *at, const 
 	if (!out->name)
 		err = symtab_copy_name(t, hit, &raw);
 	pthread_rwlock_unlock(&s->lock);
+	if (raw && !*raw) {
+		free(raw);
+		*out = (struct vp_symbol){.reason = VP_SYM_GAP};
+		return -ENOENT;
+	}
 
 	if (raw)
 		out->name = make_name(s, at, hit->name_id, raw);
@@ -562,12 +569,11 @@ static int look_up(struct vp_symbolizer *s, struct entry *e, uint64_t offset, st
 	return -ENOENT;
 }
 
-int vp_symbolizer_file(struct vp_symbolizer *s, uint32_t file_id, uint64_t offset,
-		       struct vp_symbol *out)
+/* Returns with the lock held for reading; NULL if the file is not known. */
+static struct entry *lock_entry(struct vp_symbolizer *s, uint32_t file_id)
 {
 	struct entry *e;
 
-	*out = (struct vp_symbol){0};
 	pthread_rwlock_rdlock(&s->lock);
 	e = ptr_map_get(&s->files, file_id);
 	for (int i = 0; e && e->evicted && i < REREADS_MAX; i++) {
@@ -575,7 +581,99 @@ int vp_symbolizer_file(struct vp_symbolizer *s, uint32_t file_id, uint64_t offse
 		read_again(s, e);
 		pthread_rwlock_rdlock(&s->lock);
 	}
+	return e;
+}
+
+int vp_symbolizer_file(struct vp_symbolizer *s, uint32_t file_id, uint64_t offset,
+		       struct vp_symbol *out)
+{
+	struct entry *e;
+
+	*out = (struct vp_symbol){0};
+	e = lock_entry(s, file_id);
 	return look_up(s, e, offset, out);
+}
+
+/* ---- many look-ups ---- */
+
+static int by_value(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Sorted, each once; how many that leaves. */
+static size_t sort_ids(uint32_t *ids, size_t cnt)
+{
+	size_t n = 0;
+
+	qsort(ids, cnt, sizeof(*ids), by_value);
+	for (size_t i = 0; i < cnt; i++) {
+		if (!n || ids[i] != ids[n - 1])
+			ids[n++] = ids[i];
+	}
+	return n;
+}
+
+/* Symbols at the offsets whose names are not known yet. With the lock held for reading. */
+static size_t find_nameless(const struct entry *e, const uint64_t *offsets, size_t cnt,
+			    uint32_t *ids)
+{
+	struct symtab_hit hit;
+	size_t n = 0;
+
+	for (size_t i = 0; i < cnt; i++) {
+		if (symbol_file_find(&e->f, offsets[i], &hit) == VP_SYM_OK &&
+		    !ptr_map_get(&e->f.names, hit.name_id))
+			ids[n++] = hit.name_id;
+	}
+	return n;
+}
+
+/* Up to EXPECT_CNT names. Whether the table is still the one that the ids are of. */
+static int name_ids(struct vp_symbolizer *s, const struct name_place *at, const uint32_t *ids,
+		    size_t cnt)
+{
+	char *raw[EXPECT_CNT];
+	int there;
+
+	pthread_rwlock_rdlock(&s->lock);
+	there = at->entry->f.table && *at->now == at->serial;
+	if (there)
+		symtab_copy_names(at->entry->f.table, ids, cnt, raw);
+	pthread_rwlock_unlock(&s->lock);
+	for (size_t i = 0; there && i < cnt; i++) {
+		if (raw[i] && *raw[i])
+			make_name(s, at, ids[i], raw[i]);
+		else
+			free(raw[i]);
+	}
+	return there;
+}
+
+void vp_symbolizer_expect(struct vp_symbolizer *s, uint32_t file_id, const uint64_t *offsets,
+			  size_t cnt)
+{
+	uint32_t *ids = malloc(cnt * sizeof(*ids));
+	struct name_place at = {0};
+	size_t n = 0;
+
+	if (!ids)
+		return; /* they are named as they are asked for */
+	struct entry *e = lock_entry(s, file_id);
+	if (e && e->state == FILE_LOADED) {
+		at = (struct name_place){&e->f.names, e->serial, &e->serial, e};
+		n = find_nameless(e, offsets, cnt, ids);
+		touch(s, e);
+	}
+	pthread_rwlock_unlock(&s->lock);
+	n = sort_ids(ids, n);
+	for (size_t i = 0; i < n; i += EXPECT_CNT) {
+		if (!name_ids(s, &at, ids + i, n - i < EXPECT_CNT ? n - i : EXPECT_CNT))
+			break;
+	}
+	free(ids);
 }
 
 int vp_symbolizer_offset_of(struct vp_symbolizer *s, uint32_t file_id, uint64_t vaddr,

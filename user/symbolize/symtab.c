@@ -138,6 +138,15 @@ static void cut_version(char *name)
 		*at = '\0';
 }
 
+/* Of a name that is not filed. */
+static char *copy_kept(const struct symtab *t, uint32_t name_id)
+{
+	size_t at = name_id - t->filed_size;
+
+	return t->packed ? packed_names_copy(t->packed, at, SYMTAB_NAME_MAX_BYTES)
+			 : strndup(t->names + at, SYMTAB_NAME_MAX_BYTES);
+}
+
 int symtab_copy_name(const struct symtab *t, const struct symtab_hit *hit, char **out)
 {
 	if (hit->name_id < t->filed_size) {
@@ -147,10 +156,24 @@ int symtab_copy_name(const struct symtab *t, const struct symtab_hit *hit, char 
 			cut_version(*out);
 		return err;
 	}
-	*out = t->packed ? packed_names_copy(t->packed, hit->name_id - t->filed_size,
-					     SYMTAB_NAME_MAX_BYTES)
-			 : strndup(hit->name, SYMTAB_NAME_MAX_BYTES);
+	*out = copy_kept(t, hit->name_id);
 	return *out ? 0 : -ENOMEM;
+}
+
+void symtab_copy_names(const struct symtab *t, const uint32_t *name_ids, size_t cnt, char **out)
+{
+	size_t filed_cnt = 0;
+
+	while (filed_cnt < cnt && name_ids[filed_cnt] < t->filed_size)
+		filed_cnt++;
+	if (filed_cnt)
+		filed_names_copy_many(t->filed, name_ids, filed_cnt, SYMTAB_NAME_MAX_BYTES, out);
+	for (size_t i = 0; i < filed_cnt; i++) {
+		if (out[i] && t->filed_cut_version)
+			cut_version(out[i]);
+	}
+	for (size_t i = filed_cnt; i < cnt; i++)
+		out[i] = copy_kept(t, name_ids[i]);
 }
 
 /* ---- building ---- */
