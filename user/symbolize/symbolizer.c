@@ -12,6 +12,7 @@
 #include "debug_file.h"
 #include "demangle.h"
 #include "kallsyms.h"
+#include "kernel_code.h"
 #include "mapped_file.h"
 #include "name_cache.h"
 #include "symbol_file.h"
@@ -48,6 +49,7 @@ struct entry {
 
 struct vp_symbolizer {
 	char *kallsyms_path;
+	int is_copy; /* … is no file of this kernel's, and may change at any time */
 	uint64_t max_bytes, pack_bytes;
 	int demangle, keep_unreachable, names_in_memory;
 	struct debug_finder *finder;
@@ -55,6 +57,7 @@ struct vp_symbolizer {
 
 	pthread_mutex_t reread_mutex; /* one thread reads evicted files; taken before lock */
 	pthread_mutex_t kernel_mutex; /* one thread reads kallsyms; taken before lock */
+	uint64_t kernel_code;	      /* its stamp when kallsyms was read; under kernel_mutex */
 	pthread_rwlock_t lock;	      /* all below */
 	struct ptr_map files;	      /* file_id -> struct entry, which stay until the end */
 	struct entry **tables;	      /* those that have a table */
@@ -737,19 +740,27 @@ static int publish_kernel(struct vp_symbolizer *s, struct kallsyms *k)
 	return modules ? 0 : -ENOMEM;
 }
 
-static int read_kernel(struct vp_symbolizer *s)
+/* With kernel_mutex held; the stamp is of before: what changes meanwhile is read again. */
+static int read_kernel(struct vp_symbolizer *s, uint64_t stamp)
 {
 	struct kallsyms *k;
 	int err = kallsyms_read(&k, s->kallsyms_path);
 
-	return err ? err : publish_kernel(s, k);
+	if (!err)
+		err = publish_kernel(s, k);
+	if (!err)
+		s->kernel_code = stamp;
+	return err;
 }
 
 int vp_symbolizer_kernel_refresh(struct vp_symbolizer *s)
 {
-	pthread_mutex_lock(&s->kernel_mutex);
-	int err = read_kernel(s);
+	uint64_t stamp = s->is_copy ? 0 : kernel_code_stamp();
+	int err = 0;
 
+	pthread_mutex_lock(&s->kernel_mutex);
+	if (!s->kernel || !stamp || stamp != s->kernel_code)
+		err = read_kernel(s, stamp);
 	pthread_mutex_unlock(&s->kernel_mutex);
 	return err;
 }
@@ -764,7 +775,7 @@ static void lock_kernel(struct vp_symbolizer *s)
 
 	pthread_mutex_lock(&s->kernel_mutex);
 	if (!s->kernel) /* only written under this mutex */
-		read_kernel(s);
+		read_kernel(s, 0);
 	pthread_mutex_unlock(&s->kernel_mutex);
 	pthread_rwlock_rdlock(&s->lock);
 }
@@ -828,6 +839,7 @@ static int init(struct vp_symbolizer *s, const struct vp_symbolizer_opts *opts)
 {
 	const char *path = opts && opts->kallsyms_path ? opts->kallsyms_path : "/proc/kallsyms";
 
+	s->is_copy = opts && opts->kallsyms_path;
 	s->kallsyms_path = strdup(path);
 	if (!s->kallsyms_path)
 		return -ENOMEM;

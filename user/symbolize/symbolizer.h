@@ -167,8 +167,8 @@ int vp_symbolizer_vdso(struct vp_symbolizer *s, uint64_t offset, struct vp_symbo
 int vp_symbolizer_kernel(struct vp_symbolizer *s, uint64_t addr, struct vp_symbol *out);
 
 /*
- * Reads kallsyms again: modules and BPF programs come and go. Names handed out stay valid.
- * 0 or -ENOMEM (what was known stays).
+ * Reads kallsyms, and reads it again if modules or BPF programs may have come or gone since. Names
+ * handed out stay valid. 0 or -ENOMEM (what was known stays).
  */
 int vp_symbolizer_kernel_refresh(struct vp_symbolizer *s);
 
