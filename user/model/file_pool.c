@@ -312,7 +312,10 @@ static void load_symbols(void *ctx, uint32_t file_id, const struct vp_mapped_fil
 {
 	const struct vp_file_pool *p = ctx;
 
-	vp_symbolizer_load(p->symbolizer, file_id, f);
+	if (file_id == VP_FILE_ID_NONE)
+		vp_symbolizer_kernel_refresh(p->symbolizer);
+	else
+		vp_symbolizer_load(p->symbolizer, file_id, f);
 }
 
 /* Without memory for them names are missing. */

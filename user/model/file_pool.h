@@ -58,8 +58,8 @@ int vp_file_pool_start_work(struct vp_file_pool **out, const struct vp_file_work
 			    unsigned int thread_cnt, struct vp_err *e);
 
 /*
- * Has the job done, soon; f's name is copied. Rows of VP_FILE_ID_NONE are the vdso's. Opens nothing
- * and waits for nothing. Rows of a file that a thread is at are not asked for again: it may be
+ * Has the job done, soon; f's name is copied. Rows of VP_FILE_ID_NONE are the vdso's,
+ * and its symbols the kernel's. Opens nothing and waits for nothing. Rows of a file that a thread is at are not asked for again: it may be
  * hanging. 0 or -ENOMEM.
  */
 int vp_file_pool_request(struct vp_file_pool *p, enum vp_file_job job, uint32_t file_id,

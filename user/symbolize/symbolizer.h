@@ -146,6 +146,13 @@ struct debug_finder *vp_symbolizer_finder(struct vp_symbolizer *s);
 int vp_symbolizer_file(struct vp_symbolizer *s, uint32_t file_id, uint64_t offset,
 		       struct vp_symbol *out);
 
+/*
+ * Has the names of many file offsets ready for vp_symbolizer_file(), in less time than that takes one
+ * by one: those that are packed or in their file are read in the order that they have there.
+ */
+void vp_symbolizer_expect(struct vp_symbolizer *s, uint32_t file_id, const uint64_t *offsets,
+			  size_t cnt);
+
 /* Link-time address, as addr2line takes, to file offset. -ENOENT: in no executable segment. */
 int vp_symbolizer_offset_of(struct vp_symbolizer *s, uint32_t file_id, uint64_t vaddr,
 			    uint64_t *offset);
@@ -160,8 +167,8 @@ int vp_symbolizer_vdso(struct vp_symbolizer *s, uint64_t offset, struct vp_symbo
 int vp_symbolizer_kernel(struct vp_symbolizer *s, uint64_t addr, struct vp_symbol *out);
 
 /*
- * Reads kallsyms again: modules and BPF programs come and go. Names handed out stay valid.
- * 0 or -ENOMEM (what was known stays).
+ * Reads kallsyms, and reads it again if modules or BPF programs may have come or gone since. Names
+ * handed out stay valid. 0 or -ENOMEM (what was known stays).
  */
 int vp_symbolizer_kernel_refresh(struct vp_symbolizer *s);
 
