@@ -239,9 +239,10 @@ static void note_jit(void *ctx, const struct vp_proc_id *life, const struct vp_m
 	jit_cnt++;
 }
 
-static void no_symbols(void *ctx, uint32_t file_id, const struct vp_mapped_file *f)
+static void no_symbols(void *ctx, uint32_t file_id, const struct vp_mapped_file *f, int fd)
 {
 	(void)ctx;
+	(void)fd;
 	(void)file_id;
 	(void)f;
 }
@@ -369,9 +370,10 @@ static void note_rows(void *ctx, uint32_t file_id, const struct vp_mapped_file *
 	rows_file = *f;
 }
 
-static void note_symbols(void *ctx, uint32_t file_id, const struct vp_mapped_file *f)
+static void note_symbols(void *ctx, uint32_t file_id, const struct vp_mapped_file *f, int fd)
 {
 	(void)ctx;
+	(void)fd;
 	(void)file_id;
 	(void)f;
 	symbols_cnt++;
@@ -496,9 +498,10 @@ Test(recording, frames_that_have_rows_or_no_file_ask_for_none)
 
 static atomic_size_t kernel_cnt;
 
-static void note_kernel(void *ctx, uint32_t file_id, const struct vp_mapped_file *f)
+static void note_kernel(void *ctx, uint32_t file_id, const struct vp_mapped_file *f, int fd)
 {
 	(void)ctx;
+	(void)fd;
 	(void)f;
 	kernel_cnt += file_id == VP_FILE_ID_NONE;
 }

@@ -355,6 +355,20 @@ int vp_symbolizer_load(struct vp_symbolizer *s, uint32_t file_id, const struct v
 		 : err;
 }
 
+int vp_symbolizer_load_opened(struct vp_symbolizer *s, uint32_t file_id,
+			      const struct vp_mapped_file *m, int fd)
+{
+	int err;
+	struct entry *e = reserve(s, file_id, &err);
+
+	if (e)
+		return load_fd(s, e, fd, &(struct debug_origin){.tgid = m->tgid, .path = m->name},
+			       m);
+	if (fd >= 0)
+		close(fd);
+	return err;
+}
+
 int vp_symbolizer_load_path(struct vp_symbolizer *s, uint32_t file_id, const char *path)
 {
 	int err;

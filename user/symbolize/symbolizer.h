@@ -123,6 +123,10 @@ void vp_symbolizer_free(struct vp_symbolizer *s);
  */
 int vp_symbolizer_load(struct vp_symbolizer *s, uint32_t file_id, const struct vp_mapped_file *f);
 
+/* The same for one that is open already: fd, taken, or what mapped_file_open() has failed with. */
+int vp_symbolizer_load_opened(struct vp_symbolizer *s, uint32_t file_id,
+			      const struct vp_mapped_file *f, int fd);
+
 /* The same for a file that no process maps, by its path. */
 int vp_symbolizer_load_path(struct vp_symbolizer *s, uint32_t file_id, const char *path);
 
