@@ -98,14 +98,14 @@ static double ms_since(uint64_t start)
 	return (double)(bench_cpu_ns() - start) / 1e6;
 }
 
-static void measure_once(const char *path, int packed, struct measured *m)
+static void measure_once(const char *path, const struct vp_symbolizer_opts *opts,
+			 struct measured *m)
 {
-	const struct vp_symbolizer_opts opts = {.pack_bytes = 1, .names_in_memory = packed};
 	struct vp_symbolizer *s;
 	uint64_t start;
 	double before;
 
-	if (vp_symbolizer_new(&s, &opts))
+	if (vp_symbolizer_new(&s, opts))
 		bench_die("out of memory");
 	malloc_trim(0);
 	before = private_kb();
@@ -115,6 +115,7 @@ static void measure_once(const char *path, int packed, struct measured *m)
 	for (size_t i = 0; i < PC_CNT; i++)
 		vp_symbolizer_offset_of(s, FILE_ID, pcs[i], &offsets[i]);
 	start = bench_cpu_ns();
+	vp_symbolizer_expect(s, FILE_ID, offsets, PC_CNT);
 	m->named = ask_all(s);
 	bench_add(&m->ask_ms, ms_since(start));
 	start = bench_cpu_ns();
@@ -187,7 +188,10 @@ static void measure_llvm(const char *path)
 int main(void)
 {
 	const char *path = getenv("SYMBOLS_FILE");
-	struct measured filed = {.named = 0}, packed = {.named = 0};
+	static const struct vp_symbolizer_opts in_file = {.demangle = 0},
+					       readable = {.demangle = 1},
+					       in_memory = {.pack_bytes = 1, .names_in_memory = 1};
+	struct measured filed = {.named = 0}, demangled = {.named = 0}, packed = {.named = 0};
 
 	if (!path || !*path)
 		path = "/usr/lib/x86_64-linux-gnu/libLLVM-14.so.1";
@@ -197,12 +201,15 @@ int main(void)
 		return 0;
 	}
 	for (int i = 0; i < ROUNDS; i++) {
-		measure_once(path, 0, &filed);
-		measure_once(path, 1, &packed);
+		measure_once(path, &in_file, &filed);
+		measure_once(path, &readable, &demangled);
+		measure_once(path, &in_memory, &packed);
 	}
 	bench_row("symbols.cnt", "ranges with a name", (double)filed.info.symbol_cnt, "");
 	bench_row("symbols.named", "of 10,000 PCs in functions, named", (double)filed.named, "");
 	report("filed", &filed);
+	row("filed", "demangle", "10,000 PCs, names demangled by libiberty",
+	    bench_median(&demangled.ask_ms), "ms", 0);
 	report("packed", &packed);
 	measure_llvm(path);
 	return 0;

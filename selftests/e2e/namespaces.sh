@@ -33,6 +33,20 @@ cp /bin/true "$TMPDIR/private/hidden_chain"
 compare "$WL_PID" "a name that is another file here" hidden_chain
 stop "$WL_PID"
 
+# A process that ends soon after its recording has begun: the file is gone with its namespace.
+start_as unshare -m -p -f --kill-child --propagation private sh -c \
+	'mount -t tmpfs tmpfs "$1" && cp "$2" "$1/brief_chain" && exec "$1/brief_chain"' \
+	sh "$TMPDIR/private" "$WORKLOADS/chain"
+cp /bin/true "$TMPDIR/private/brief_chain"
+(
+	until grep -q '^vmaprof: sampling' "$ERR"; do sleep 0.02; done
+	sleep 0.6
+	kill -KILL "$WL_PID"
+) &
+vp_ok record -a -F 299 --duration 2 -o "$folded"
+assert_chain "$folded" 'main;outer;middle;inner' brief_chain 80
+if grep -q 'replaced' "$ERR"; then fail "a file that was not replaced: $(cat "$ERR")"; fi
+
 # An overlay, as containers have: the name is the overlay's.
 mkdir "$TMPDIR/lower" "$TMPDIR/upper" "$TMPDIR/work" "$TMPDIR/merged"
 cp "$WORKLOADS/chain" "$TMPDIR/lower/overlay_chain"

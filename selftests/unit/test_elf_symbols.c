@@ -102,6 +102,18 @@ Test(elf_symbols, an_alias_is_named_by_the_shortest_global_name)
 	EXPECT_AT(addr + 3, "alias_a");
 }
 
+Test(elf_symbols, a_mark_of_the_assembler_is_no_name_but_of_a_function)
+{
+	const char *path = build("a", "");
+	uint64_t label = fixture_symbol(path, "nosize", 0),
+		 sized = fixture_symbol(path, "sized", 0);
+
+	fixture_run(&x, "objcopy --redefine-sym nosize='$d' --redefine-sym sized='$x.f' a");
+	load(path);
+	EXPECT_AT(label, GAP);
+	EXPECT_AT(sized, "$x.f");
+}
+
 Test(elf_symbols, a_gap_between_functions_has_no_name)
 {
 	const char *path = build("a", "");

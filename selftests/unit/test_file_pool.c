@@ -7,6 +7,7 @@
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -73,9 +74,11 @@ static void run_rows(void *ctx, uint32_t file_id, const struct vp_mapped_file *f
 	run(file_id, f, false);
 }
 
-static void run_symbols(void *ctx, uint32_t file_id, const struct vp_mapped_file *f)
+static void run_symbols(void *ctx, uint32_t file_id, const struct vp_mapped_file *f, int fd)
 {
 	(void)ctx;
+	if (fd >= 0)
+		close(fd);
 	run(file_id, f, true);
 }
 
@@ -181,6 +184,109 @@ static void note_jit(void *ctx, const struct vp_proc_id *life, const struct vp_m
 	jit.life = *life;
 	snprintf(jit.name, sizeof(jit.name), "%s", dump ? dump->name : "none");
 	atomic_fetch_add(&jit.cnt, 1);
+}
+
+/* ---- files are opened before their symbols are read ---- */
+
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t let_go;
+	bool hold;
+	size_t cnt, stuck_cnt;
+} opens = {.lock = PTHREAD_MUTEX_INITIALIZER, .let_go = PTHREAD_COND_INITIALIZER, .hold = true};
+
+/* "/stuck": of a file system that does not answer. */
+static int open_null(void *ctx, const struct vp_mapped_file *f)
+{
+	(void)ctx;
+	pthread_mutex_lock(&opens.lock);
+	if (!strcmp(f->name, "/stuck")) {
+		opens.stuck_cnt++;
+		while (opens.hold)
+			pthread_cond_wait(&opens.let_go, &opens.lock);
+	}
+	opens.cnt++;
+	pthread_mutex_unlock(&opens.lock);
+	return open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+static bool are_opened(void *arg)
+{
+	size_t cnt;
+
+	pthread_mutex_lock(&opens.lock);
+	cnt = opens.cnt + (opens.hold ? opens.stuck_cnt : 0);
+	pthread_mutex_unlock(&opens.lock);
+	return cnt >= *(size_t *)arg;
+}
+
+static void expect_opened(size_t cnt)
+{
+	cr_assert(wait_until(are_opened, &cnt, WAIT_MS), "%zu of %zu", opens.cnt, cnt);
+}
+
+static void start_opening_pool(void)
+{
+	const struct vp_file_work work = {
+		.open = open_null, .symbols = run_symbols, .rows = run_rows, .size = size_of};
+	struct vp_err e = {""};
+
+	vp_file_pool_stop(pool);
+	cr_assert(zero(int, vp_file_pool_start_work(&pool, &work, THREAD_CNT, &e)));
+}
+
+Test(file_pool, a_file_is_opened_however_much_there_is_to_be_read)
+{
+	start_opening_pool();
+	for (uint32_t i = 0; i < 10; i++) {
+		ask(VP_FILE_ROWS, HELD_ID + i);
+		ask(VP_FILE_ROWS, LARGE_ID + i);
+	}
+	expect_reached(&jobs.running, THREAD_CNT);
+	for (uint32_t i = 0; i < 20; i++)
+		ask(VP_FILE_SYMBOLS, HELD_ID + 50 + i);
+	expect_opened(20);
+	cr_expect(eq(sz, value_of(&jobs.max_running), THREAD_CNT));
+	cr_expect(zero(sz, value_of(&jobs.max_symbols_running)));
+	let_go(0);
+	cr_expect(zero(sz, vp_file_pool_wait(pool)));
+	cr_expect(eq(sz, jobs.ended, 40));
+}
+
+Test(file_pool, so_many_open_files_wait_to_be_read)
+{
+	start_opening_pool();
+	for (uint32_t i = 0; i < 400; i++)
+		ask(VP_FILE_SYMBOLS, HELD_ID + i);
+	expect_opened(256);
+	expect_reached(&jobs.running, THREAD_CNT - 2);
+	cr_expect(eq(sz, opens.cnt, 256));
+	let_go(0);
+	cr_expect(zero(sz, vp_file_pool_wait(pool)));
+	cr_expect(eq(sz, opens.cnt, 400));
+	cr_expect(eq(sz, jobs.ended, 400));
+}
+
+Test(file_pool, files_that_cannot_be_opened_take_no_thread_from_rows)
+{
+	const struct vp_mapped_file stuck = {.name = "/stuck"};
+
+	start_opening_pool();
+	ask(VP_FILE_SYMBOLS, 1);
+	expect_reached(&jobs.ended, 1);
+	for (uint32_t i = 2; i < 20; i++)
+		cr_assert(zero(int, vp_file_pool_request(pool, VP_FILE_SYMBOLS, i, &stuck)));
+	expect_opened(5); /* one is */
+	for (uint32_t i = 0; i < 10; i++)
+		ask(VP_FILE_ROWS, HELD_ID + i);
+	expect_reached(&jobs.running, THREAD_CNT);
+	pthread_mutex_lock(&opens.lock);
+	opens.hold = false;
+	pthread_cond_broadcast(&opens.let_go);
+	pthread_mutex_unlock(&opens.lock);
+	let_go(0);
+	cr_expect(zero(sz, vp_file_pool_wait(pool)));
+	cr_expect(eq(sz, jobs.ended, 29));
 }
 
 static bool is_jit_read(void *arg)

@@ -111,6 +111,43 @@ Test(filed_names, a_file_that_was_written_to_has_none)
 	filed_names_free(n);
 }
 
+/* NULL where the other is. */
+static int is_same(const char *a, const char *b)
+{
+	return a && b ? !strcmp(a, b) : a == b;
+}
+
+Test(filed_names, many_are_what_each_is)
+{
+	enum { SIZE = 1 << 20, CNT = 4000 };
+	static char bytes[SIZE], *many[CNT];
+	static uint32_t offsets[CNT];
+	char *one = NULL;
+	int fd;
+
+	srandom(1);
+	for (size_t i = 0; i < SIZE; i++) /* the last is not ended; one is as long as two windows */
+		bytes[i] = random() % 100 || (i > 1000 && i < 200000) ? 'a' + (char)(i % 26) : '\0';
+	for (size_t i = 0, at = 0; i < CNT; i++) {
+		at += (size_t)random() % (i % 1000 < 500 ? 20 : i % 1000 < 520 ? 40000 : 40);
+		offsets[i] = (uint32_t)at; /* beyond the end at last */
+	}
+	fd = open(fixture_write(&x, "strings", bytes, SIZE), O_RDONLY);
+	struct filed_names *n = filed_names_new(fd, 0, SIZE);
+
+	cr_assert(gt(u32, offsets[CNT - 1], (uint32_t)SIZE));
+	filed_names_copy_many(n, offsets, CNT, 5000, many);
+	for (size_t i = 0; i < CNT; i++) {
+		one = NULL;
+		filed_names_copy(n, offsets[i], 5000, &one);
+		cr_expect(is_same(one, many[i]), "%zu: %s, but %s", i, one, many[i]);
+		free(one);
+		free(many[i]);
+	}
+	filed_names_free(n);
+	close(fd);
+}
+
 /* ---- a library ---- */
 
 /* A byte a function; in .symtab names end in @@V1. Where the first is. */
@@ -175,6 +212,54 @@ Test(filed_names, a_large_library_is_named_from_its_open_file)
 	expect_named(1, text, FUNC_CNT - 1);
 	new_symbolizer(NULL);
 	cr_expect(eq(int, descriptors(), before));
+}
+
+static uint64_t name_cnt(void)
+{
+	struct vp_symbolizer_stats stats;
+
+	vp_symbolizer_get_stats(s, &stats);
+	return stats.name_cnt;
+}
+
+/* Of every function, and of some twice; of some in no order, and some where none is. */
+static void expect_all(uint64_t text)
+{
+	static uint64_t offsets[2 * FUNC_CNT];
+
+	for (uint64_t i = 0; i < 2 * FUNC_CNT; i++)
+		offsets[i] = i % 101 ? text + (i * 7919) % FUNC_CNT : i;
+	vp_symbolizer_expect(s, 1, offsets, 2 * FUNC_CNT);
+}
+
+Test(filed_names, expected_ones_are_there_before_they_are_asked_for)
+{
+	for (int in_memory = 0; in_memory < 2; in_memory++) {
+		const struct vp_symbolizer_opts opts = {.names_in_memory = in_memory,
+							.pack_bytes = 1};
+		uint64_t text = make_library();
+
+		new_symbolizer(&opts);
+		expect_all(text); /* not loaded */
+		cr_assert(zero(int, vp_symbolizer_load_path(s, 1, path)));
+		expect_all(text);
+		cr_expect(ge(u64, name_cnt(), (uint64_t)FUNC_CNT));
+		uint64_t known = name_cnt();
+		for (int i = 0; i < FUNC_CNT; i += 97)
+			expect_named(1, text, i);
+		expect_all(text);
+		cr_expect(eq(u64, name_cnt(), known));
+	}
+}
+
+Test(filed_names, expected_ones_are_gone_with_their_file)
+{
+	uint64_t text = make_library();
+
+	cr_assert(zero(int, vp_symbolizer_load_path(s, 1, path)));
+	fixture_run(&x, "cp lib copy && cat copy >lib");
+	expect_all(text);
+	cr_expect(eq(str, (char *)name_of(1, text + 2), (char *)vp_sym_reason_text(VP_SYM_GONE)));
 }
 
 Test(filed_names, one_that_is_deleted_or_replaced_keeps_its_names)

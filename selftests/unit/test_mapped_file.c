@@ -168,6 +168,9 @@ Test(mapped_file, by_name_a_replaced_file_is_another_file)
 	fixture_text(&x, "new", "newfil");
 	cr_assert(zero(int, rename(fixture_path(&x, "new"), name)));
 	EXPECT_OPENS("ESTALE");
+	/* Gone, it may have had another root. */
+	m.tgid = DEAD_TGID;
+	EXPECT_OPENS("ENOENT");
 }
 
 Test(mapped_file, by_name_a_file_written_since_is_another_file)

@@ -239,9 +239,10 @@ static void note_jit(void *ctx, const struct vp_proc_id *life, const struct vp_m
 	jit_cnt++;
 }
 
-static void no_symbols(void *ctx, uint32_t file_id, const struct vp_mapped_file *f)
+static void no_symbols(void *ctx, uint32_t file_id, const struct vp_mapped_file *f, int fd)
 {
 	(void)ctx;
+	(void)fd;
 	(void)file_id;
 	(void)f;
 }
@@ -270,7 +271,7 @@ Test(recording, a_jit_is_asked_at_its_first_frame_and_then_ever_more_seldom)
 
 	open_jit_pool();
 	cr_expect(zero(sz, asked_at(0, &file)));
-	cr_expect(zero(int, vp_recording_ask_jits(&r)));
+	cr_expect(zero(int, vp_recording_ask_again(&r)));
 	cr_expect(zero(sz, asked_at(1, &file)));
 	cr_expect(eq(sz, asked_at(10, &jit), 1));
 	cr_expect(eq(sz, asked_at(109, &jit), 1));
@@ -284,7 +285,7 @@ Test(recording, a_jit_is_asked_at_its_first_frame_and_then_ever_more_seldom)
 	cr_expect(eq(str, jit_dump, "none"));
 	/* and at the end */
 	jit_cnt = 0;
-	cr_expect(zero(int, vp_recording_ask_jits(&r)));
+	cr_expect(zero(int, vp_recording_ask_again(&r)));
 	vp_file_pool_wait(r.pool);
 	cr_expect(eq(sz, jit_cnt, 1));
 	vp_file_pool_stop(r.pool);
@@ -296,11 +297,11 @@ Test(recording, a_jit_that_only_mappings_tell_of_is_asked_at_the_end)
 
 	open_jit_pool();
 	cr_expect(zero(sz, asked_at(0, &busy)));
-	cr_expect(zero(int, vp_recording_ask_jits(&r)));
+	cr_expect(zero(int, vp_recording_ask_again(&r)));
 	vp_file_pool_wait(r.pool);
 	cr_expect(zero(sz, jit_cnt));
 	cr_assert(zero(int, made_map(&m, 0x5000, 0x6000, 0, 0, VP_VERDICT_ANON_EXEC, "//anon")));
-	cr_expect(zero(int, vp_recording_ask_jits(&r)));
+	cr_expect(zero(int, vp_recording_ask_again(&r)));
 	vp_file_pool_wait(r.pool);
 	cr_expect(eq(sz, jit_cnt, 1));
 	vp_file_pool_stop(r.pool);
@@ -369,9 +370,10 @@ static void note_rows(void *ctx, uint32_t file_id, const struct vp_mapped_file *
 	rows_file = *f;
 }
 
-static void note_symbols(void *ctx, uint32_t file_id, const struct vp_mapped_file *f)
+static void note_symbols(void *ctx, uint32_t file_id, const struct vp_mapped_file *f, int fd)
 {
 	(void)ctx;
+	(void)fd;
 	(void)file_id;
 	(void)f;
 	symbols_cnt++;
@@ -489,5 +491,45 @@ Test(recording, frames_that_have_rows_or_no_file_ask_for_none)
 	cr_assert(zero(int, made_sample(&m, NULL, 0, &f, 1, VP_END_BOTTOM)));
 	sample_at(0x10);
 	expect_requests(0, 1);
+	vp_file_pool_stop(r.pool);
+}
+
+/* ---- the kernel's symbols ---- */
+
+static atomic_size_t kernel_cnt;
+
+static void note_kernel(void *ctx, uint32_t file_id, const struct vp_mapped_file *f, int fd)
+{
+	(void)ctx;
+	(void)fd;
+	(void)f;
+	kernel_cnt += file_id == VP_FILE_ID_NONE;
+}
+
+static size_t kernel_asked(const uint64_t *kern, size_t kern_cnt)
+{
+	const struct vp_frame f = made_file_frame(1, 0x1000, 0);
+
+	cr_assert(zero(int, made_sample(&m, kern, kern_cnt, &f, 1, VP_END_BOTTOM)));
+	vp_file_pool_wait(r.pool);
+	return kernel_cnt;
+}
+
+Test(recording, the_kernels_symbols_are_asked_for_at_its_first_frame_and_at_the_end)
+{
+	const struct vp_file_work work = {.symbols = note_kernel};
+	const uint64_t kern[] = {0xffffffff81000010ULL, 0xffffffff81000020ULL};
+	struct vp_err e;
+
+	cr_assert(zero(int, vp_file_pool_start_work(&r.pool, &work, 3, &e)));
+	cr_expect(zero(sz, kernel_asked(NULL, 0)));
+	cr_assert(zero(int, vp_recording_ask_again(&r)));
+	vp_file_pool_wait(r.pool);
+	cr_expect(zero(sz, kernel_cnt));
+	cr_expect(eq(sz, kernel_asked(kern, 2), 1));
+	cr_expect(eq(sz, kernel_asked(kern, 2), 1));
+	cr_assert(zero(int, vp_recording_ask_again(&r)));
+	vp_file_pool_wait(r.pool);
+	cr_expect(eq(sz, kernel_cnt, 2));
 	vp_file_pool_stop(r.pool);
 }

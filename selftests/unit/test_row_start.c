@@ -141,7 +141,7 @@ static void let_go(void)
 
 static void open_pool(void)
 {
-	const struct vp_file_work work = {.rows = run_rows, .symbols = run_rows, .size = size_of};
+	const struct vp_file_work work = {.rows = run_rows, .size = size_of};
 	struct vp_err e = {""};
 
 	cr_assert(zero(int, vp_file_pool_start_work(&r.pool, &work, 0, &e)), "%s", e.text);

@@ -180,7 +180,7 @@ Test(symbolizer, a_function_of_this_process_is_named)
 Test(symbolizer, a_replaced_file_is_not_believed)
 {
 	struct vp_mapped_file m = {
-		.tgid = 0x7ffffffe,
+		.tgid = (uint32_t)getpid(),
 		.name = many_functions("l", 10),
 		.user_ino = 1,
 	};
@@ -190,6 +190,11 @@ Test(symbolizer, a_replaced_file_is_not_believed)
 	cr_expect(eq(int, reason_of(1), VP_SYM_OTHER_FILE));
 	vp_symbolizer_file(s, 1, 0x1000, &sym);
 	cr_expect(eq(int, sym.reason, VP_SYM_OTHER_FILE));
+
+	/* Of a process that is gone nobody knows what its name led to. */
+	m.tgid = 0x7ffffffe;
+	cr_assert(zero(int, vp_symbolizer_load(s, 2, &m)));
+	cr_expect(eq(int, reason_of(2), VP_SYM_CANNOT_OPEN));
 }
 
 /* ---- threads ---- */

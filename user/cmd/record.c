@@ -536,7 +536,7 @@ static int stop(struct run *r, struct vp_err *e)
 	if (!err)
 		err = vp_joiner_flush(&r->joiner);
 	if (!err)
-		err = vp_recording_ask_jits(&r->recording);
+		err = vp_recording_ask_again(&r->recording);
 	r->meta.meta.first_ns = r->recording.first_ns;
 	r->meta.meta.last_ns = r->recording.last_ns;
 	vp_session_counters(r->session, r->counters);

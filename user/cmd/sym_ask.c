@@ -173,6 +173,13 @@ static int by_module(const void *a, const void *b)
 	return (x->answer > y->answer) - (x->answer < y->answer);
 }
 
+static void expect_names(struct vp_sym *s, const struct query *q, size_t cnt, uint64_t *offset)
+{
+	for (size_t i = 0; i < cnt; i++)
+		offset[i] = q[i].offset;
+	vp_symbolizer_expect(s->symbolizer, s->module[q->module]->file_id, offset, cnt);
+}
+
 static int answer_module(struct vp_sym *s, const struct query *q, size_t cnt)
 {
 	const struct vp_sym_module *m = s->module[q->module];
@@ -180,6 +187,8 @@ static int answer_module(struct vp_sym *s, const struct query *q, size_t cnt)
 	uint32_t *order = calloc(cnt, sizeof(*order));
 	int err = vaddr && order ? 0 : -ENOMEM;
 
+	if (!err)
+		expect_names(s, q, cnt, vaddr);
 	for (size_t i = 0; i < cnt && !err; i++) {
 		vaddr[i] = q[i].vaddr;
 		order[i] = (uint32_t)i;

@@ -13,20 +13,26 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define THREADS_MIN 4
-#define THREADS_MAX 16
-#define JIT_THREADS 2 /* besides them */
-#define TIDY_NS	    1000000000
-#define STALLED_NS  10000000000
+#define THREADS_MIN  4
+#define THREADS_MAX  16
+/* Besides them: */
+#define JIT_THREADS  2
+#define OPEN_THREADS 4 /* a file system that does not answer takes one for each of its files */
+#define ALL_THREADS  (THREADS_MAX + JIT_THREADS + OPEN_THREADS)
+/* Opened files that wait for their symbols to be read; the next ones are not opened meanwhile. */
+#define HELD_MAX     256
+#define TIDY_NS	     1000000000
+#define STALLED_NS   10000000000
 
 /* In order of precedence. A request for rows moves to the next lane if its file proves large. */
 enum lane {
+	LANE_OPEN, /* for LANE_SYMBOLS, where requests go on: files wait, processes end */
 	LANE_ROWS,
 	LANE_ROWS_LARGE,
 	LANE_AHEAD,
 	LANE_AHEAD_LARGE,
 	LANE_TIDY, /* has no requests, but its time */
-	LANE_JIT,  /* before symbols: files wait, processes end */
+	LANE_JIT,  /* before symbols: processes end, open files stay */
 	LANE_SYMBOLS,
 	LANE_CNT,
 };
@@ -36,6 +42,7 @@ struct request {
 	uint32_t file_id;
 	struct vp_mapped_file file; /* of LANE_JIT: its name may be "" for none */
 	struct vp_proc_id life;	    /* of LANE_JIT */
+	int fd;			    /* of LANE_SYMBOLS: the open file, or a negative errno */
 	char name[];
 };
 
@@ -48,20 +55,24 @@ struct vp_file_pool {
 	struct vp_symbolizer *symbolizer; /* of vp_file_pool_start() */
 	struct vp_jit *jit;
 	struct vp_row_store *rows;
-	unsigned int thread_cnt, jit_threads; /* with and of these */
-	pthread_t thread[THREADS_MAX + JIT_THREADS];
+	unsigned int thread_cnt; /* with the two following */
+	unsigned int jit_threads, open_threads;
+	pthread_t thread[ALL_THREADS];
 
 	pthread_mutex_t lock;	/* all below */
 	pthread_cond_t to_do;	/* there is something that one more thread can do */
 	pthread_cond_t is_done; /* no request for rows, or none at all, is left */
 	struct queue queue[LANE_CNT];
 	size_t rows_left, left; /* requests not done yet: for rows, all */
-	unsigned int slow_cnt;	/* threads on the rows of large files or on symbols */
+	unsigned int main_cnt;	/* threads on what neither jit_threads nor open_threads are for */
+	unsigned int slow_cnt;	/* … on the rows of large files or on symbols */
 	unsigned int late_cnt;	/* … that no sample waits for */
 	unsigned int jit_cnt;	/* threads on what JITs tell */
+	unsigned int open_cnt;	/* threads on opening files */
+	unsigned int held_cnt;	/* files opened or being opened, until their symbols are read */
 	uint64_t tidy_at_ns;
-	bool time_kept; /* a thread without work has an eye on tidy_at_ns */
-	uint32_t busy[THREADS_MAX + JIT_THREADS]; /* files whose rows threads are at */
+	bool time_kept;		    /* a thread without work has an eye on tidy_at_ns */
+	uint32_t busy[ALL_THREADS]; /* files whose rows threads are at */
 	unsigned int busy_cnt;
 	uint64_t done_cnt; /* requests */
 	bool rows_ended;
@@ -73,7 +84,12 @@ struct vp_file_pool {
 
 static bool is_rows(enum lane lane)
 {
-	return lane < LANE_TIDY;
+	return lane >= LANE_ROWS && lane < LANE_TIDY;
+}
+
+static bool is_main(enum lane lane)
+{
+	return lane != LANE_OPEN && lane != LANE_JIT;
 }
 
 static bool is_slow(enum lane lane)
@@ -84,6 +100,12 @@ static bool is_slow(enum lane lane)
 static bool is_late(enum lane lane)
 {
 	return lane == LANE_AHEAD_LARGE || lane == LANE_SYMBOLS;
+}
+
+/* Whether its symbols are of a file that is opened first: not the kernel's. */
+static bool is_opened(const struct vp_file_pool *p, uint32_t file_id)
+{
+	return p->work.open && file_id != VP_FILE_ID_NONE;
 }
 
 static void push(struct queue *q, struct request *r)
@@ -103,6 +125,13 @@ static struct request *pop(struct queue *q)
 	return r;
 }
 
+static void free_request(struct request *r)
+{
+	if (r->fd >= 0)
+		close(r->fd);
+	free(r);
+}
+
 static void done(struct vp_file_pool *p, enum lane lane, size_t cnt)
 {
 	if (is_rows(lane))
@@ -118,7 +147,7 @@ static void forget(struct vp_file_pool *p, enum lane lane)
 	size_t cnt = 0;
 
 	for (; p->queue[lane].first; cnt++)
-		free(pop(&p->queue[lane]));
+		free_request(pop(&p->queue[lane]));
 	done(p, lane, cnt);
 }
 
@@ -145,10 +174,14 @@ static bool is_tidy_due(const struct vp_file_pool *p)
 
 static bool may_run(const struct vp_file_pool *p, enum lane lane)
 {
-	const unsigned int thread_cnt = p->thread_cnt - p->jit_threads;
+	const unsigned int thread_cnt = p->thread_cnt - p->jit_threads - p->open_threads;
 
+	if (lane == LANE_OPEN)
+		return p->open_cnt < p->open_threads && p->held_cnt < HELD_MAX;
 	if (lane == LANE_JIT)
 		return p->jit_cnt < p->jit_threads;
+	if (p->main_cnt >= thread_cnt)
+		return false;
 	if (is_slow(lane) && p->slow_cnt >= thread_cnt - 1)
 		return false;
 	return !is_late(lane) || p->late_cnt < thread_cnt - 2;
@@ -244,48 +277,75 @@ static void run_rows(struct vp_file_pool *p, enum lane lane, struct request *r)
 	if (!aside) {
 		pthread_mutex_unlock(&p->lock);
 		p->work.rows(p->work.ctx, file_id, &r->file);
-		free(r);
+		free_request(r);
 		pthread_mutex_lock(&p->lock);
 		done(p, lane, 1);
 	}
 	end_busy(p, file_id);
 }
 
-static void run_names(struct vp_file_pool *p, enum lane lane, struct request *r)
+/* It goes on in LANE_SYMBOLS. */
+static void run_open(struct vp_file_pool *p, struct request *r)
+{
+	p->held_cnt++;
+	pthread_mutex_unlock(&p->lock);
+	r->fd = p->work.open(p->work.ctx, &r->file);
+	pthread_mutex_lock(&p->lock);
+	push(&p->queue[LANE_SYMBOLS], r);
+}
+
+static void run_symbols(struct vp_file_pool *p, struct request *r)
+{
+	const bool held = is_opened(p, r->file_id);
+
+	pthread_mutex_unlock(&p->lock);
+	p->work.symbols(p->work.ctx, r->file_id, &r->file, r->fd);
+	free(r); /* fd is theirs */
+	pthread_mutex_lock(&p->lock);
+	p->held_cnt -= held;
+	done(p, LANE_SYMBOLS, 1);
+}
+
+static void run_jit(struct vp_file_pool *p, struct request *r)
 {
 	pthread_mutex_unlock(&p->lock);
-	if (lane == LANE_JIT)
-		p->work.jit(p->work.ctx, &r->life, r->name[0] ? &r->file : NULL);
-	else
-		p->work.symbols(p->work.ctx, r->file_id, &r->file);
-	free(r);
+	p->work.jit(p->work.ctx, &r->life, r->name[0] ? &r->file : NULL);
+	free_request(r);
 	pthread_mutex_lock(&p->lock);
-	done(p, lane, 1);
+	done(p, LANE_JIT, 1);
 }
 
 static void run(struct vp_file_pool *p, enum lane lane)
 {
 	struct request *r = pop(&p->queue[lane]);
 
-	if (is_rows(lane))
-		run_rows(p, lane, r);
+	if (lane == LANE_OPEN)
+		run_open(p, r);
+	else if (lane == LANE_SYMBOLS)
+		run_symbols(p, r);
+	else if (lane == LANE_JIT)
+		run_jit(p, r);
 	else
-		run_names(p, lane, r);
+		run_rows(p, lane, r);
 }
 
 static void run_lane(struct vp_file_pool *p, enum lane lane)
 {
+	p->main_cnt += is_main(lane);
 	p->slow_cnt += is_slow(lane);
 	p->late_cnt += is_late(lane);
 	p->jit_cnt += lane == LANE_JIT;
+	p->open_cnt += lane == LANE_OPEN;
 	wake_another(p);
 	if (lane == LANE_TIDY)
 		tidy(p);
 	else
 		run(p, lane);
+	p->main_cnt -= is_main(lane);
 	p->slow_cnt -= is_slow(lane);
 	p->late_cnt -= is_late(lane);
 	p->jit_cnt -= lane == LANE_JIT;
+	p->open_cnt -= lane == LANE_OPEN;
 }
 
 static void *work(void *arg)
@@ -307,12 +367,21 @@ static void *work(void *arg)
 
 /* ---- the real work ---- */
 
+static int open_file(void *ctx, const struct vp_mapped_file *f)
+{
+	(void)ctx;
+	return mapped_file_open(f, NULL);
+}
+
 /* What could not be read is remembered there with its reason. */
-static void load_symbols(void *ctx, uint32_t file_id, const struct vp_mapped_file *f)
+static void load_symbols(void *ctx, uint32_t file_id, const struct vp_mapped_file *f, int fd)
 {
 	const struct vp_file_pool *p = ctx;
 
-	vp_symbolizer_load(p->symbolizer, file_id, f);
+	if (file_id == VP_FILE_ID_NONE)
+		vp_symbolizer_kernel_refresh(p->symbolizer);
+	else
+		vp_symbolizer_load_opened(p->symbolizer, file_id, f, fd);
 }
 
 /* Without memory for them names are missing. */
@@ -426,7 +495,9 @@ static int start_pool(struct vp_file_pool **out, struct vp_file_pool *p, unsigne
 	if (!thread_cnt)
 		thread_cnt = cpus > THREADS_MIN ? (unsigned int)cpus : THREADS_MIN;
 	p->jit_threads = p->work.jit ? JIT_THREADS : 0;
-	p->thread_cnt = (thread_cnt < THREADS_MAX ? thread_cnt : THREADS_MAX) + p->jit_threads;
+	p->open_threads = p->work.open ? OPEN_THREADS : 0;
+	p->thread_cnt = (thread_cnt < THREADS_MAX ? thread_cnt : THREADS_MAX) + p->jit_threads +
+			p->open_threads;
 	p->tidy_at_ns = vp_now_ns() + p->work.tidy_ns;
 	err = start_threads(p);
 	if (err) {
@@ -458,7 +529,7 @@ int vp_file_pool_start(struct vp_file_pool **out, struct vp_symbolizer *s, struc
 	p->symbolizer = s;
 	p->jit = jit;
 	p->rows = rows;
-	p->work = (struct vp_file_work){.ctx = p, .symbols = load_symbols};
+	p->work = (struct vp_file_work){.ctx = p, .open = open_file, .symbols = load_symbols};
 	if (jit)
 		p->work.jit = load_jit;
 	if (rows) {
@@ -470,10 +541,10 @@ int vp_file_pool_start(struct vp_file_pool **out, struct vp_symbolizer *s, struc
 	return start_pool(out, p, 0, e);
 }
 
-static enum lane lane_of(enum vp_file_job job)
+static enum lane lane_of(const struct vp_file_pool *p, enum vp_file_job job, uint32_t file_id)
 {
 	if (job == VP_FILE_SYMBOLS)
-		return LANE_SYMBOLS;
+		return is_opened(p, file_id) ? LANE_OPEN : LANE_SYMBOLS;
 	return job == VP_FILE_ROWS ? LANE_ROWS : LANE_AHEAD;
 }
 
@@ -486,6 +557,7 @@ static struct request *new_request(uint32_t file_id, const struct vp_mapped_file
 		return NULL;
 	memcpy(r->name, f->name, len);
 	r->file_id = file_id;
+	r->fd = -1;
 	r->file = *f;
 	r->file.name = r->name;
 	return r;
@@ -523,7 +595,7 @@ int vp_file_pool_request_jit(struct vp_file_pool *p, const struct vp_proc_id *li
 int vp_file_pool_request(struct vp_file_pool *p, enum vp_file_job job, uint32_t file_id,
 			 const struct vp_mapped_file *f)
 {
-	enum lane lane = lane_of(job);
+	enum lane lane = lane_of(p, job, file_id);
 	struct request *r;
 
 	if (is_rows(lane) && !p->work.rows)
@@ -534,7 +606,7 @@ int vp_file_pool_request(struct vp_file_pool *p, enum vp_file_job job, uint32_t 
 	pthread_mutex_lock(&p->lock);
 	if (is_rows(lane) && is_busy(p, file_id)) {
 		pthread_mutex_unlock(&p->lock);
-		free(r);
+		free_request(r);
 		return 0;
 	}
 	push_request(p, lane, r);
@@ -561,7 +633,7 @@ void vp_file_pool_end_rows(struct vp_file_pool *p)
 {
 	pthread_mutex_lock(&p->lock);
 	p->rows_ended = true;
-	for (enum lane lane = 0; is_rows(lane); lane++)
+	for (enum lane lane = LANE_ROWS; is_rows(lane); lane++)
 		forget(p, lane);
 	pthread_mutex_unlock(&p->lock);
 }

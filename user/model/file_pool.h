@@ -7,7 +7,8 @@
  * threads no more than T - 1 are at large files' rows or at symbols, and no more than T - 2 at
  * those that no sample waits for: a small file's rows never wait behind a large one's, and a
  * large one's never behind symbols. Two more are for what JITs tell, so that this is read while
- * the process is there, however many symbols there are to be read.
+ * the process is there, however many symbols there are to be read; and four more open the files
+ * that symbols are read from later, since many a file can only be reached through the process.
  */
 #ifndef VP_FILE_POOL_H
 #define VP_FILE_POOL_H
@@ -34,7 +35,13 @@ enum vp_file_job {
 /* What the jobs are; called by the threads, several at once. */
 struct vp_file_work {
 	void *ctx;
-	void (*symbols)(void *ctx, uint32_t file_id, const struct vp_mapped_file *f);
+	/*
+	 * A descriptor for symbols(), or negative errno: called for every file, as soon as may be.
+	 * NULL: symbols() is given -1.
+	 */
+	int (*open)(void *ctx, const struct vp_mapped_file *f);
+	/* Takes fd. */
+	void (*symbols)(void *ctx, uint32_t file_id, const struct vp_mapped_file *f, int fd);
 	/* What the JIT of a process tells of its code; dump may be NULL. NULL: not wanted. */
 	void (*jit)(void *ctx, const struct vp_proc_id *life, const struct vp_mapped_file *dump);
 	/* NULL: nobody wants rows, and the rest is not called. */
@@ -58,8 +65,8 @@ int vp_file_pool_start_work(struct vp_file_pool **out, const struct vp_file_work
 			    unsigned int thread_cnt, struct vp_err *e);
 
 /*
- * Has the job done, soon; f's name is copied. Rows of VP_FILE_ID_NONE are the vdso's. Opens nothing
- * and waits for nothing. Rows of a file that a thread is at are not asked for again: it may be
+ * Has the job done, soon; f's name is copied. Rows of VP_FILE_ID_NONE are the vdso's,
+ * and its symbols the kernel's. Opens nothing and waits for nothing. Rows of a file that a thread is at are not asked for again: it may be
  * hanging. 0 or -ENOMEM.
  */
 int vp_file_pool_request(struct vp_file_pool *p, enum vp_file_job job, uint32_t file_id,

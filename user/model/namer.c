@@ -370,6 +370,18 @@ static int name_with_debug_info(struct vp_namer *n, const struct file_frames *f)
 	return err;
 }
 
+/* Without memory they are named one by one. */
+static void expect_names(struct vp_namer *n, uint32_t file_id, const struct file_frames *f)
+{
+	uint64_t *offset = calloc(f->cnt, sizeof(*offset));
+
+	for (size_t i = 0; offset && i < f->cnt; i++)
+		offset[i] = call_site(&n->named[f->numbers[i]].at);
+	if (offset)
+		vp_symbolizer_expect(n->s, file_id, offset, f->cnt);
+	free(offset);
+}
+
 static int name_file(struct vp_namer *n, const uint32_t *numbers, size_t cnt)
 {
 	const uint32_t file_id = n->named[numbers[0]].at.file_id;
@@ -382,6 +394,8 @@ static int name_file(struct vp_namer *n, const uint32_t *numbers, size_t cnt)
 	};
 	int err = file ? load_late(n, file, file_id) : 0;
 
+	if (!err && file)
+		expect_names(n, file_id, &f);
 	if (!err && file && n->inlines && !n->debug_cut)
 		err = open_debug_info(n, file_id, file, &f.debug);
 	if (!err && f.debug)

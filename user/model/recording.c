@@ -94,9 +94,20 @@ static bool has_jit(const struct vp_process *proc)
 	return false;
 }
 
-int vp_recording_ask_jits(struct vp_recording *r)
+/* Kernel frames are there; reading the names of its functions takes a tenth of a second. */
+static int ask_kernel(struct vp_recording *r)
 {
-	int err = 0;
+	const struct vp_mapped_file none = {.name = ""};
+
+	if (!r->pool)
+		return 0;
+	r->kernel_asked = true;
+	return vp_file_pool_request(r->pool, VP_FILE_SYMBOLS, VP_FILE_ID_NONE, &none);
+}
+
+int vp_recording_ask_again(struct vp_recording *r)
+{
+	int err = r->kernel_asked ? ask_kernel(r) : 0;
 
 	for (size_t i = 0; i < r->procs.cnt && r->pool && !err; i++) {
 		if (has_jit(&r->procs.proc[i]))
@@ -318,6 +329,8 @@ static int on_sample(void *ctx, const struct vp_rec_sample *s, const uint64_t *k
 	who.proc = vp_procs_get(&r->procs, &s->proc);
 	who.comm = vp_strings_add(&r->comms, s->comm);
 	if (who.proc == VP_INDEX_NONE || who.comm == VP_INDEX_NONE)
+		return -ENOMEM;
+	if (kern_cnt && !r->kernel_asked && ask_kernel(r))
 		return -ENOMEM;
 	for (size_t i = 0; i < kern_cnt; i++, n++)
 		at[n] = kernel_at(kern[i], i == 0);

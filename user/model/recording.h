@@ -25,6 +25,7 @@ struct vp_recording {
 	struct vp_jit *jit;	      /* borrowed; NULL: code of JITs has no names */
 	struct vp_perfdata *perfdata; /* borrowed; NULL: not written */
 	uint64_t max_stack_bytes;
+	bool kernel_asked; /* its symbols are read, or will be */
 
 	atomic_uint_fast64_t sample_cnt;     /* read by the progress line while it grows */
 	atomic_uint_fast64_t frame_cnt;	     /* user frames */
@@ -41,8 +42,11 @@ struct vp_recording {
 /* The decoder's ops for it; ctx is the recording. */
 extern const struct vp_record_ops vp_recording_ops;
 
-/* Before the report: what JITs have told since they were asked last. 0 or -ENOMEM. */
-int vp_recording_ask_jits(struct vp_recording *r);
+/*
+ * Before the report: what JITs have told since they were asked last, and the kernel's symbols where
+ * they have changed. 0 or -ENOMEM.
+ */
+int vp_recording_ask_again(struct vp_recording *r);
 
 void vp_recording_free(struct vp_recording *r);
 

@@ -22,7 +22,6 @@
 #define FILED_MIN_BYTES	    (1U << 20)
 /* Symbols are read in pieces of this many. */
 #define CHUNK_CNT	    4096
-#define NAMES_AHEAD	    16
 
 enum named {
 	NAMED_DEBUGLINK,
@@ -141,14 +140,12 @@ static const struct code_section *symbol_section(const struct reader *r, const G
  * A dynamic symbol without size holds at its very address only: what follows may be any
  * number of functions that were stripped.
  */
-static int add_symbol(const struct reader *r, const GElf_Sym *sym, struct symbol_section *from)
+static int add_symbol(const struct reader *r, const GElf_Sym *sym, int type,
+		      const struct code_section *s, struct symbol_section *from)
 {
-	const struct code_section *s = symbol_section(r, sym);
 	uint64_t offset;
-	int type = symbol_type(sym);
 
-	if (type < 0 || !s ||
-	    elf_segments_offset(r->runtime->exec, r->runtime->exec_cnt, sym->st_value, &offset))
+	if (elf_segments_offset(r->runtime->exec, r->runtime->exec_cnt, sym->st_value, &offset))
 		return 0;
 
 	uint64_t to_end = s->end - sym->st_value;
@@ -238,7 +235,7 @@ static GElf_Sym get_symbol(const struct reader *r, const void *chunk, size_t i)
 /* What .plt's relocations without a symbol call by. */
 static int note_ifunc(struct reader *r, const GElf_Sym *sym, const char *name)
 {
-	if (GELF_ST_TYPE(sym->st_info) != STT_GNU_IFUNC || r->ifunc_cnt == IFUNC_MAX_CNT)
+	if (r->ifunc_cnt == IFUNC_MAX_CNT)
 		return 0;
 	if (!r->ifuncs)
 		r->ifuncs = calloc(IFUNC_MAX_CNT, sizeof(*r->ifuncs));
@@ -248,35 +245,42 @@ static int note_ifunc(struct reader *r, const GElf_Sym *sym, const char *name)
 	return 0;
 }
 
-/* Names are all over the table: each would be waited for. */
-static void fetch_name(const struct reader *r, const struct symbol_section *s, const void *chunk,
-		       size_t i)
+/*
+ * The name of what is typed as a function is not looked at: names are all over their table, and to
+ * wait for a hundred thousand of them is a quarter of the time.
+ */
+static int has_name(const struct reader *r, const struct symbol_section *s, const GElf_Sym *sym)
 {
-	const uint32_t name = get_symbol(r, chunk, i).st_name;
+	const char *name = r->strings[s->strings] + sym->st_name;
 
-	if (name < s->names.sh_size)
-		__builtin_prefetch(r->strings[s->strings] + name);
+	if (GELF_ST_TYPE(sym->st_info) == STT_FUNC)
+		return sym->st_name != 0;
+	return !is_marker_name(name, s->names.sh_size - sym->st_name);
+}
+
+static int take_symbol(struct reader *r, struct symbol_section *s, const GElf_Sym *sym)
+{
+	const struct code_section *section = symbol_section(r, sym);
+	int type = symbol_type(sym), err = 0;
+
+	if (type < 0 || (!section && type != SYMTAB_IFUNC) || sym->st_name >= s->names.sh_size ||
+	    !has_name(r, s, sym))
+		return 0;
+	if (type == SYMTAB_IFUNC)
+		err = note_ifunc(r, sym, r->strings[s->strings] + sym->st_name);
+	return !err && section ? add_symbol(r, sym, type, section, s) : err;
 }
 
 static int add_chunk(struct reader *r, struct symbol_section *s, const void *chunk, size_t cnt)
 {
-	const char *strings = r->strings[s->strings];
+	int err = 0;
 
-	for (size_t i = 0; i < cnt; i++) {
-		GElf_Sym sym = get_symbol(r, chunk, i);
+	for (size_t i = 0; i < cnt && !err; i++) {
+		const GElf_Sym sym = get_symbol(r, chunk, i);
 
-		if (i + NAMES_AHEAD < cnt)
-			fetch_name(r, s, chunk, i + NAMES_AHEAD);
-		if (symbol_type(&sym) < 0 || sym.st_name >= s->names.sh_size ||
-		    is_marker_name(strings + sym.st_name, s->names.sh_size - sym.st_name))
-			continue;
-		int err = note_ifunc(r, &sym, strings + sym.st_name);
-		if (!err)
-			err = add_symbol(r, &sym, s);
-		if (err)
-			return err;
+		err = take_symbol(r, s, &sym);
 	}
-	return 0;
+	return err;
 }
 
 static int add_symbols(struct reader *r, struct symbol_section *s)

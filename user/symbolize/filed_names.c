@@ -9,7 +9,10 @@
 #include <unistd.h>
 
 /* Most names are shorter. */
-#define FIRST_BYTES 256
+#define FIRST_BYTES    256
+/* Of many strings those that are this close are read at once, if there are so many. */
+#define WINDOW_BYTES   (64U << 10)
+#define WINDOW_MIN_CNT 8
 
 struct filed_names {
 	int fd;
@@ -58,8 +61,8 @@ static int is_as_it_was(const struct filed_names *n)
 	       st.st_mtim.tv_sec == n->mtime.tv_sec && st.st_mtim.tv_nsec == n->mtime.tv_nsec;
 }
 
-/* Up to cap bytes of the string, without NUL if it goes on. Its length there, or negative errno. */
-static ssize_t read_string(const struct filed_names *n, uint32_t offset, char *text, size_t cap)
+/* Up to cap bytes of the strings, as many as there are; how many that is, or negative errno. */
+static ssize_t read_bytes(const struct filed_names *n, uint32_t offset, char *text, size_t cap)
 {
 	ssize_t got;
 
@@ -72,7 +75,15 @@ static ssize_t read_string(const struct filed_names *n, uint32_t offset, char *t
 		return -EIO;
 	if ((size_t)got < cap || !is_as_it_was(n))
 		return -ESTALE;
-	return (ssize_t)strnlen(text, cap);
+	return got;
+}
+
+/* The same, up to the string's NUL. */
+static ssize_t read_string(const struct filed_names *n, uint32_t offset, char *text, size_t cap)
+{
+	ssize_t got = read_bytes(n, offset, text, cap);
+
+	return got < 0 ? got : (ssize_t)strnlen(text, (size_t)got);
 }
 
 int filed_names_copy(const struct filed_names *n, uint32_t offset, size_t max, char **out)
@@ -99,4 +110,46 @@ int filed_names_copy(const struct filed_names *n, uint32_t offset, size_t max, c
 	text[len] = '\0';
 	*out = text;
 	return 0;
+}
+
+static size_t count_near(const uint32_t *offsets, size_t cnt)
+{
+	size_t near = 1;
+
+	while (near < cnt && offsets[near] - offsets[0] < WINDOW_BYTES)
+		near++;
+	return near;
+}
+
+/* out[i] stays NULL where the window does not have the whole string. */
+static void copy_near(const struct filed_names *n, const uint32_t *offsets, size_t cnt, size_t max,
+		      char *window, char **out)
+{
+	ssize_t size = read_bytes(n, offsets[0], window, WINDOW_BYTES);
+
+	for (size_t i = 0; i < cnt && size > 0; i++) {
+		const char *name = window + (offsets[i] - offsets[0]);
+		const char *end = window + size;
+
+		if (name < end && memchr(name, '\0', (size_t)(end - name)))
+			out[i] = strndup(name, max);
+	}
+}
+
+void filed_names_copy_many(const struct filed_names *n, const uint32_t *offsets, size_t cnt,
+			   size_t max, char **out)
+{
+	char *window = malloc(WINDOW_BYTES);
+
+	memset(out, 0, cnt * sizeof(*out));
+	for (size_t i = 0, near; i < cnt; i += near) {
+		near = offsets[i] < n->size ? count_near(offsets + i, cnt - i) : 1;
+		if (window && near >= WINDOW_MIN_CNT)
+			copy_near(n, offsets + i, near, max, window, out + i);
+		for (size_t j = i; j < i + near; j++) {
+			if (!out[j])
+				filed_names_copy(n, offsets[j], max, &out[j]);
+		}
+	}
+	free(window);
 }

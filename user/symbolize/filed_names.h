@@ -25,4 +25,11 @@ void filed_names_free(struct filed_names *n); /* NULL is fine */
  */
 int filed_names_copy(const struct filed_names *n, uint32_t offset, size_t max, char **out);
 
+/*
+ * Many of them, offsets sorted: those that are close to each other are read at once. out[i] is NULL
+ * where filed_names_copy() has an error.
+ */
+void filed_names_copy_many(const struct filed_names *n, const uint32_t *offsets, size_t cnt,
+			   size_t max, char **out);
+
 #endif

@@ -181,6 +181,10 @@ static int open_names(const struct vp_mapped_file *f, const char *root)
 	return fd;
 }
 
+/*
+ * That the name leads to another file tells something only below the process's root: ours need
+ * not be its own.
+ */
 int mapped_file_open(const struct vp_mapped_file *f, enum mapped_file_way *way)
 {
 	enum mapped_file_way found = MAPPED_FILE_MAP_FILES;
@@ -197,7 +201,8 @@ int mapped_file_open(const struct vp_mapped_file *f, enum mapped_file_way *way)
 	if (fd < 0 && is_path(f->name)) {
 		found = MAPPED_FILE_NAME;
 		fd = open_names(f, "/");
-		stale |= fd == -ESTALE;
+		if (fd == -ESTALE && !stale)
+			fd = -ENOENT;
 	}
 	if (fd >= 0 && way)
 		*way = found;

@@ -21,8 +21,9 @@ enum mapped_file_way {
 
 /*
  * A descriptor of a regular file for reading (the caller closes it) and, if way is not
- * NULL, how it was found. -ESTALE: only other files were found; else the errno of the last
- * attempt. Does not open FIFOs or devices.
+ * NULL, how it was found. -ESTALE: the process has another file there now; else the errno
+ * of the last attempt, -ENOENT if the process is gone and the name leads to another file here.
+ * Does not open FIFOs or devices.
  */
 int mapped_file_open(const struct vp_mapped_file *f, enum mapped_file_way *way);
 

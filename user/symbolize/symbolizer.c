@@ -12,6 +12,7 @@
 #include "debug_file.h"
 #include "demangle.h"
 #include "kallsyms.h"
+#include "kernel_code.h"
 #include "mapped_file.h"
 #include "name_cache.h"
 #include "symbol_file.h"
@@ -29,6 +30,8 @@
 #define FILED_TABLES_MAX  64
 /* Others may push a table out again before its reader comes to it. */
 #define REREADS_MAX	  8
+/* So many names are read before they are made readable; memory is theirs meanwhile. */
+#define EXPECT_CNT	  512
 
 enum file_state { FILE_FAILED, FILE_LOADING, FILE_LOADED };
 
@@ -46,6 +49,7 @@ struct entry {
 
 struct vp_symbolizer {
 	char *kallsyms_path;
+	int is_copy; /* … is no file of this kernel's, and may change at any time */
 	uint64_t max_bytes, pack_bytes;
 	int demangle, keep_unreachable, names_in_memory;
 	struct debug_finder *finder;
@@ -53,6 +57,7 @@ struct vp_symbolizer {
 
 	pthread_mutex_t reread_mutex; /* one thread reads evicted files; taken before lock */
 	pthread_mutex_t kernel_mutex; /* one thread reads kallsyms; taken before lock */
+	uint64_t kernel_code;	      /* its stamp when kallsyms was read; under kernel_mutex */
 	pthread_rwlock_t lock;	      /* all below */
 	struct ptr_map files;	      /* file_id -> struct entry, which stay until the end */
 	struct entry **tables;	      /* those that have a table */
@@ -350,6 +355,20 @@ int vp_symbolizer_load(struct vp_symbolizer *s, uint32_t file_id, const struct v
 		 : err;
 }
 
+int vp_symbolizer_load_opened(struct vp_symbolizer *s, uint32_t file_id,
+			      const struct vp_mapped_file *m, int fd)
+{
+	int err;
+	struct entry *e = reserve(s, file_id, &err);
+
+	if (e)
+		return load_fd(s, e, fd, &(struct debug_origin){.tgid = m->tgid, .path = m->name},
+			       m);
+	if (fd >= 0)
+		close(fd);
+	return err;
+}
+
 int vp_symbolizer_load_path(struct vp_symbolizer *s, uint32_t file_id, const char *path)
 {
 	int err;
@@ -533,6 +552,11 @@ static int name_hit(struct vp_symbolizer *s, const struct name_place *at, const 
 	if (!out->name)
 		err = symtab_copy_name(t, hit, &raw);
 	pthread_rwlock_unlock(&s->lock);
+	if (raw && !*raw) {
+		free(raw);
+		*out = (struct vp_symbol){.reason = VP_SYM_GAP};
+		return -ENOENT;
+	}
 
 	if (raw)
 		out->name = make_name(s, at, hit->name_id, raw);
@@ -562,12 +586,11 @@ static int look_up(struct vp_symbolizer *s, struct entry *e, uint64_t offset, st
 	return -ENOENT;
 }
 
-int vp_symbolizer_file(struct vp_symbolizer *s, uint32_t file_id, uint64_t offset,
-		       struct vp_symbol *out)
+/* Returns with the lock held for reading; NULL if the file is not known. */
+static struct entry *lock_entry(struct vp_symbolizer *s, uint32_t file_id)
 {
 	struct entry *e;
 
-	*out = (struct vp_symbol){0};
 	pthread_rwlock_rdlock(&s->lock);
 	e = ptr_map_get(&s->files, file_id);
 	for (int i = 0; e && e->evicted && i < REREADS_MAX; i++) {
@@ -575,7 +598,99 @@ int vp_symbolizer_file(struct vp_symbolizer *s, uint32_t file_id, uint64_t offse
 		read_again(s, e);
 		pthread_rwlock_rdlock(&s->lock);
 	}
+	return e;
+}
+
+int vp_symbolizer_file(struct vp_symbolizer *s, uint32_t file_id, uint64_t offset,
+		       struct vp_symbol *out)
+{
+	struct entry *e;
+
+	*out = (struct vp_symbol){0};
+	e = lock_entry(s, file_id);
 	return look_up(s, e, offset, out);
+}
+
+/* ---- many look-ups ---- */
+
+static int by_value(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Sorted, each once; how many that leaves. */
+static size_t sort_ids(uint32_t *ids, size_t cnt)
+{
+	size_t n = 0;
+
+	qsort(ids, cnt, sizeof(*ids), by_value);
+	for (size_t i = 0; i < cnt; i++) {
+		if (!n || ids[i] != ids[n - 1])
+			ids[n++] = ids[i];
+	}
+	return n;
+}
+
+/* Symbols at the offsets whose names are not known yet. With the lock held for reading. */
+static size_t find_nameless(const struct entry *e, const uint64_t *offsets, size_t cnt,
+			    uint32_t *ids)
+{
+	struct symtab_hit hit;
+	size_t n = 0;
+
+	for (size_t i = 0; i < cnt; i++) {
+		if (symbol_file_find(&e->f, offsets[i], &hit) == VP_SYM_OK &&
+		    !ptr_map_get(&e->f.names, hit.name_id))
+			ids[n++] = hit.name_id;
+	}
+	return n;
+}
+
+/* Up to EXPECT_CNT names. Whether the table is still the one that the ids are of. */
+static int name_ids(struct vp_symbolizer *s, const struct name_place *at, const uint32_t *ids,
+		    size_t cnt)
+{
+	char *raw[EXPECT_CNT];
+	int there;
+
+	pthread_rwlock_rdlock(&s->lock);
+	there = at->entry->f.table && *at->now == at->serial;
+	if (there)
+		symtab_copy_names(at->entry->f.table, ids, cnt, raw);
+	pthread_rwlock_unlock(&s->lock);
+	for (size_t i = 0; there && i < cnt; i++) {
+		if (raw[i] && *raw[i])
+			make_name(s, at, ids[i], raw[i]);
+		else
+			free(raw[i]);
+	}
+	return there;
+}
+
+void vp_symbolizer_expect(struct vp_symbolizer *s, uint32_t file_id, const uint64_t *offsets,
+			  size_t cnt)
+{
+	uint32_t *ids = malloc(cnt * sizeof(*ids));
+	struct name_place at = {0};
+	size_t n = 0;
+
+	if (!ids)
+		return; /* they are named as they are asked for */
+	struct entry *e = lock_entry(s, file_id);
+	if (e && e->state == FILE_LOADED) {
+		at = (struct name_place){&e->f.names, e->serial, &e->serial, e};
+		n = find_nameless(e, offsets, cnt, ids);
+		touch(s, e);
+	}
+	pthread_rwlock_unlock(&s->lock);
+	n = sort_ids(ids, n);
+	for (size_t i = 0; i < n; i += EXPECT_CNT) {
+		if (!name_ids(s, &at, ids + i, n - i < EXPECT_CNT ? n - i : EXPECT_CNT))
+			break;
+	}
+	free(ids);
 }
 
 int vp_symbolizer_offset_of(struct vp_symbolizer *s, uint32_t file_id, uint64_t vaddr,
@@ -639,19 +754,27 @@ static int publish_kernel(struct vp_symbolizer *s, struct kallsyms *k)
 	return modules ? 0 : -ENOMEM;
 }
 
-static int read_kernel(struct vp_symbolizer *s)
+/* With kernel_mutex held; the stamp is of before: what changes meanwhile is read again. */
+static int read_kernel(struct vp_symbolizer *s, uint64_t stamp)
 {
 	struct kallsyms *k;
 	int err = kallsyms_read(&k, s->kallsyms_path);
 
-	return err ? err : publish_kernel(s, k);
+	if (!err)
+		err = publish_kernel(s, k);
+	if (!err)
+		s->kernel_code = stamp;
+	return err;
 }
 
 int vp_symbolizer_kernel_refresh(struct vp_symbolizer *s)
 {
-	pthread_mutex_lock(&s->kernel_mutex);
-	int err = read_kernel(s);
+	uint64_t stamp = s->is_copy ? 0 : kernel_code_stamp();
+	int err = 0;
 
+	pthread_mutex_lock(&s->kernel_mutex);
+	if (!s->kernel || !stamp || stamp != s->kernel_code)
+		err = read_kernel(s, stamp);
 	pthread_mutex_unlock(&s->kernel_mutex);
 	return err;
 }
@@ -666,7 +789,7 @@ static void lock_kernel(struct vp_symbolizer *s)
 
 	pthread_mutex_lock(&s->kernel_mutex);
 	if (!s->kernel) /* only written under this mutex */
-		read_kernel(s);
+		read_kernel(s, 0);
 	pthread_mutex_unlock(&s->kernel_mutex);
 	pthread_rwlock_rdlock(&s->lock);
 }
@@ -730,6 +853,7 @@ static int init(struct vp_symbolizer *s, const struct vp_symbolizer_opts *opts)
 {
 	const char *path = opts && opts->kallsyms_path ? opts->kallsyms_path : "/proc/kallsyms";
 
+	s->is_copy = opts && opts->kallsyms_path;
 	s->kallsyms_path = strdup(path);
 	if (!s->kallsyms_path)
 		return -ENOMEM;

@@ -123,6 +123,10 @@ void vp_symbolizer_free(struct vp_symbolizer *s);
  */
 int vp_symbolizer_load(struct vp_symbolizer *s, uint32_t file_id, const struct vp_mapped_file *f);
 
+/* The same for one that is open already: fd, taken, or what mapped_file_open() has failed with. */
+int vp_symbolizer_load_opened(struct vp_symbolizer *s, uint32_t file_id,
+			      const struct vp_mapped_file *f, int fd);
+
 /* The same for a file that no process maps, by its path. */
 int vp_symbolizer_load_path(struct vp_symbolizer *s, uint32_t file_id, const char *path);
 
@@ -146,6 +150,13 @@ struct debug_finder *vp_symbolizer_finder(struct vp_symbolizer *s);
 int vp_symbolizer_file(struct vp_symbolizer *s, uint32_t file_id, uint64_t offset,
 		       struct vp_symbol *out);
 
+/*
+ * Has the names of many file offsets ready for vp_symbolizer_file(), in less time than that takes one
+ * by one: those that are packed or in their file are read in the order that they have there.
+ */
+void vp_symbolizer_expect(struct vp_symbolizer *s, uint32_t file_id, const uint64_t *offsets,
+			  size_t cnt);
+
 /* Link-time address, as addr2line takes, to file offset. -ENOENT: in no executable segment. */
 int vp_symbolizer_offset_of(struct vp_symbolizer *s, uint32_t file_id, uint64_t vaddr,
 			    uint64_t *offset);
@@ -160,8 +171,8 @@ int vp_symbolizer_vdso(struct vp_symbolizer *s, uint64_t offset, struct vp_symbo
 int vp_symbolizer_kernel(struct vp_symbolizer *s, uint64_t addr, struct vp_symbol *out);
 
 /*
- * Reads kallsyms again: modules and BPF programs come and go. Names handed out stay valid.
- * 0 or -ENOMEM (what was known stays).
+ * Reads kallsyms, and reads it again if modules or BPF programs may have come or gone since. Names
+ * handed out stay valid. 0 or -ENOMEM (what was known stays).
  */
 int vp_symbolizer_kernel_refresh(struct vp_symbolizer *s);
 

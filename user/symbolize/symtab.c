@@ -138,6 +138,15 @@ static void cut_version(char *name)
 		*at = '\0';
 }
 
+/* Of a name that is not filed. */
+static char *copy_kept(const struct symtab *t, uint32_t name_id)
+{
+	size_t at = name_id - t->filed_size;
+
+	return t->packed ? packed_names_copy(t->packed, at, SYMTAB_NAME_MAX_BYTES)
+			 : strndup(t->names + at, SYMTAB_NAME_MAX_BYTES);
+}
+
 int symtab_copy_name(const struct symtab *t, const struct symtab_hit *hit, char **out)
 {
 	if (hit->name_id < t->filed_size) {
@@ -147,10 +156,24 @@ int symtab_copy_name(const struct symtab *t, const struct symtab_hit *hit, char 
 			cut_version(*out);
 		return err;
 	}
-	*out = t->packed ? packed_names_copy(t->packed, hit->name_id - t->filed_size,
-					     SYMTAB_NAME_MAX_BYTES)
-			 : strndup(hit->name, SYMTAB_NAME_MAX_BYTES);
+	*out = copy_kept(t, hit->name_id);
 	return *out ? 0 : -ENOMEM;
+}
+
+void symtab_copy_names(const struct symtab *t, const uint32_t *name_ids, size_t cnt, char **out)
+{
+	size_t filed_cnt = 0;
+
+	while (filed_cnt < cnt && name_ids[filed_cnt] < t->filed_size)
+		filed_cnt++;
+	if (filed_cnt)
+		filed_names_copy_many(t->filed, name_ids, filed_cnt, SYMTAB_NAME_MAX_BYTES, out);
+	for (size_t i = 0; i < filed_cnt; i++) {
+		if (out[i] && t->filed_cut_version)
+			cut_version(out[i]);
+	}
+	for (size_t i = filed_cnt; i < cnt; i++)
+		out[i] = copy_kept(t, name_ids[i]);
 }
 
 /* ---- building ---- */
@@ -181,11 +204,10 @@ struct symtab_builder {
 	char *adopted_base;
 	int filed; /* string table whose names stay where they are; -1: none */
 	struct filed_names *filed_names;
-	struct item *items;
+	struct item *items; /* finish sorts them by their starts */
 	size_t cnt, cap;
 
 	/* of finish */
-	uint64_t *order;    /* start << 32 | item, sorted */
 	uint64_t scan_left; /* name bytes that may still be looked at */
 	size_t ranges_cap, names_cap;
 	uint32_t *stack; /* items that cover the position, closest start last */
@@ -214,7 +236,6 @@ void symtab_builder_free(struct symtab_builder *b)
 	free(b->adopted_base);
 	filed_names_free(b->filed_names);
 	free(b->items);
-	free(b->order);
 	free(b->stack);
 	free(b);
 }
@@ -336,31 +357,39 @@ static int radix_sort(uint64_t *v, size_t n)
 	return 0;
 }
 
+/* Puts the items into order: of start << 32 | item, sorted. */
+static int gather_items(struct symtab_builder *b, const uint64_t *order)
+{
+	struct item *sorted = malloc(b->cnt * sizeof(*sorted));
+
+	if (!sorted)
+		return -ENOMEM;
+	for (size_t i = 0; i < b->cnt; i++) {
+		/* They are in the file's order, which is any: each would be waited for. */
+		if (i + ITEMS_AHEAD < b->cnt)
+			__builtin_prefetch(&b->items[(uint32_t)order[i + ITEMS_AHEAD]]);
+		sorted[i] = b->items[(uint32_t)order[i]];
+	}
+	free(b->items);
+	b->items = sorted;
+	b->cap = b->cnt;
+	return 0;
+}
+
 static int sort_items(struct symtab_builder *b)
 {
-	b->order = malloc(b->cnt * sizeof(*b->order));
-	if (!b->order)
+	uint64_t *order = malloc(b->cnt * sizeof(*order));
+
+	if (!order)
 		return -ENOMEM;
 	for (size_t i = 0; i < b->cnt; i++)
-		b->order[i] = (uint64_t)b->items[i].start << 32 | i;
-	return radix_sort(b->order, b->cnt);
-}
+		order[i] = (uint64_t)b->items[i].start << 32 | i;
 
-static struct item *sorted_item(const struct symtab_builder *b, size_t i)
-{
-	return &b->items[(uint32_t)b->order[i]];
-}
-
-static uint32_t sorted_start(const struct symtab_builder *b, size_t i)
-{
-	return (uint32_t)(b->order[i] >> 32);
-}
-
-/* Items are in the file's order, which is any: each would be waited for. */
-static void fetch_item(const struct symtab_builder *b, size_t i)
-{
-	if (i < b->cnt)
-		__builtin_prefetch(sorted_item(b, i));
+	int err = radix_sort(order, b->cnt);
+	if (!err)
+		err = gather_items(b, order);
+	free(order);
+	return err;
 }
 
 /*
@@ -372,12 +401,11 @@ static void bound_sizeless(struct symtab_builder *b)
 	uint32_t next = UINT32_MAX;
 
 	for (size_t i = b->cnt; i-- > 0;) {
-		struct item *it = sorted_item(b, i);
+		struct item *it = &b->items[i];
 
-		fetch_item(b, i - ITEMS_AHEAD); /* beyond the end where there is none */
 		if (!it->sized && !it->boundary && it->end > next && next > it->start)
 			it->end = next;
-		if (i && sorted_start(b, i - 1) < it->start)
+		if (i && b->items[i - 1].start < it->start)
 			next = it->start;
 	}
 }
@@ -497,6 +525,10 @@ static int put_name(struct symtab_builder *b, struct item *it)
 static int grow_ranges(struct symtab_builder *b)
 {
 	struct symtab *t = b->t;
+
+	if (t->cnt < b->ranges_cap)
+		return 0;
+
 	size_t starts_cap = b->ranges_cap;
 	uint32_t *starts = grow(t->starts, &starts_cap, t->cnt, sizeof(*t->starts));
 
@@ -567,14 +599,14 @@ static int advance(struct symtab_builder *b, uint32_t to)
 	return 0;
 }
 
-/* The best of order[from, to) that ends behind `after`; NULL: none. */
+/* The best of items[from, to) that ends behind `after`; NULL: none. */
 static struct item *best_item(struct symtab_builder *b, size_t from, size_t to, uint32_t after,
 			      int *err)
 {
 	struct item *best = NULL;
 
 	for (size_t i = from; i < to && !*err; i++) {
-		struct item *it = sorted_item(b, i);
+		struct item *it = &b->items[i];
 
 		if (it->boundary || it->end <= after)
 			continue;
@@ -584,15 +616,26 @@ static struct item *best_item(struct symtab_builder *b, size_t from, size_t to, 
 	return best;
 }
 
+static void push(struct symtab_builder *b, const struct item *it)
+{
+	b->stack[b->stack_cnt++] = (uint32_t)(it - b->items);
+}
+
 /*
- * Pushes the symbols of one start, order[from, to): the winner on top and below it those
+ * Pushes the symbols of one start, items[from, to): the winner on top and below it those
  * that are longer than it. covered: sized symbols reach beyond this start.
  */
 static int push_group(struct symtab_builder *b, size_t from, size_t to, int covered)
 {
 	struct item *chain[SAME_START_MAX];
-	uint32_t after = sorted_start(b, from);
+	uint32_t after = b->items[from].start;
 	int n = 0, err = 0;
+
+	if (to - from == 1) { /* most */
+		if (!b->items[from].boundary && (b->items[from].sized || !covered))
+			push(b, &b->items[from]);
+		return 0;
+	}
 
 	while (n < SAME_START_MAX) {
 		struct item *it = best_item(b, from, to, after, &err);
@@ -605,7 +648,7 @@ static int push_group(struct symtab_builder *b, size_t from, size_t to, int cove
 		after = it->end;
 	}
 	while (n--)
-		b->stack[b->stack_cnt++] = (uint32_t)(chain[n] - b->items);
+		push(b, chain[n]);
 	return 0;
 }
 
@@ -627,17 +670,17 @@ static int flatten(struct symtab_builder *b)
 	size_t to;
 
 	for (size_t from = 0; from < b->cnt; from = to) {
-		uint32_t start = sorted_start(b, from);
+		uint32_t start = b->items[from].start;
 		int err = advance(b, start);
 
-		for (to = from; to < b->cnt && sorted_start(b, to) == start; to++)
-			fetch_item(b, to + ITEMS_AHEAD);
+		for (to = from; to < b->cnt && b->items[to].start == start;)
+			to++;
 		if (!err)
 			err = push_group(b, from, to, covered_to > start);
 		if (err)
 			return err;
 		for (size_t i = from; i < to; i++) {
-			const struct item *it = sorted_item(b, i);
+			const struct item *it = &b->items[i];
 
 			if (it->sized && it->end > covered_to)
 				covered_to = it->end;

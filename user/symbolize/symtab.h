@@ -116,6 +116,12 @@ int symtab_has_filed_names(const struct symtab *t);
  */
 int symtab_copy_name(const struct symtab *t, const struct symtab_hit *hit, char **out);
 
+/*
+ * The same for many symbols by their name_id, sorted, in less time than one by one. out[i] is NULL
+ * where symtab_copy_name() has an error.
+ */
+void symtab_copy_names(const struct symtab *t, const uint32_t *name_ids, size_t cnt, char **out);
+
 /* 0, or -ENOENT: no symbol covers addr. */
 int symtab_find(const struct symtab *t, uint64_t addr, struct symtab_hit *out);
 
