@@ -106,6 +106,16 @@ Test(debug_file, a_link_with_another_crc_leads_nowhere)
 	cr_expect(eq(int, find(), -ENOENT));
 }
 
+/* Its CRC is right, and would take as long as somebody likes. */
+Test(debug_file, a_link_to_a_file_of_holes_leads_nowhere)
+{
+	build("none");
+	fixture_run(&x, "cp prog.debug app/ && truncate -s 64M app/prog.debug && cd app &&"
+			" objcopy -R .gnu_debuglink prog &&"
+			" objcopy --add-gnu-debuglink=prog.debug prog");
+	cr_expect(eq(int, find(), -ENOENT));
+}
+
 Test(debug_file, the_next_place_is_tried_after_a_wrong_crc)
 {
 	build("none");

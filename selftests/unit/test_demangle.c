@@ -215,3 +215,30 @@ Test(demangle, threads_do_not_disturb_each_other)
 		cr_expect(zero(int, failed[i]));
 	}
 }
+
+/* A name of len characters 'a' and then the text, as it is shown; the caller frees it. */
+static char *shown(size_t len, const char *text)
+{
+	char *raw = malloc(len + strlen(text) + 1);
+
+	memset(raw, 'a', len);
+	strcpy(raw + len, text);
+	return readable_name(raw, true);
+}
+
+Test(demangle, names_are_cut_between_characters)
+{
+	char *whole = shown(READABLE_NAME_MAX_BYTES - 2, "\u00e9");
+	char *cut = shown(READABLE_NAME_MAX_BYTES - 4, "\u00e9aaaa");
+	char *long_one = shown(60000, "");
+
+	cr_expect(eq(sz, strlen(whole), READABLE_NAME_MAX_BYTES));
+	cr_expect(eq(str, whole + READABLE_NAME_MAX_BYTES - 3, (char *)"a\u00e9"));
+	cr_expect(eq(str, cut + READABLE_NAME_MAX_BYTES - 5, (char *)"a\u2026"));
+	cr_expect(eq(sz, strlen(long_one), READABLE_NAME_MAX_BYTES));
+	cr_expect(eq(str, long_one + READABLE_NAME_MAX_BYTES - 4, (char *)"a\u2026"));
+	cr_expect(eq(ptr, readable_name(NULL, true), NULL));
+	free(whole);
+	free(cut);
+	free(long_one);
+}

@@ -3,6 +3,7 @@
 
 #include "../model/verdict.h"
 #include "../util/terminal.h"
+#include "../util/utf8.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -10,8 +11,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define HOTTEST_CNT  10
-#define NAMELESS_CNT 5
+#define HOTTEST_CNT	   10
+#define HOTTEST_NAME_BYTES 160
+#define NAMELESS_CNT	   5
 
 static double percent(uint64_t part, uint64_t whole)
 {
@@ -218,17 +220,33 @@ static bool is_debian(void)
 static const char *debug_package(const char *path)
 {
 	static const char *const glibc[] = {
-		"libc.so.6",  "libm.so.6",  "libmvec.so.1",  "libpthread.so.0",
-		"libdl.so.2", "librt.so.1", "ld-linux",	     "libresolv.so.2",
-		"libnss_",    "libc-2.",    "libpthread-2.", NULL,
+		"ld-linux",
+		"libBrokenLocale.",
+		"libanl.",
+		"libc.so.",
+		"libc_malloc_debug.",
+		"libdl.",
+		"libm.so.",
+		"libmemusage.",
+		"libmvec.",
+		"libnsl.so.1",
+		"libnss_",
+		"libpcprofile.",
+		"libpthread.",
+		"libresolv.",
+		"librt.",
+		"libthread_db.",
+		"libutil.so.",
+		NULL,
 	};
 	const char *slash = strrchr(path, '/');
+	bool is_charset = strstr(path, "/gconv/") != NULL;
 
 	if (!is_debian())
 		return "install its debug package";
-	if (begins_with_any(slash ? slash + 1 : path, glibc))
+	if (is_charset || begins_with_any(slash ? slash + 1 : path, glibc))
 		return "install libc6-dbg";
-	return "install its debug package (find-dbgsym-packages FILE names it)";
+	return "install its debug package (find-dbgsym-packages of debian-goodies names it)";
 }
 
 static bool is_packaged(const char *path)
@@ -313,6 +331,16 @@ static int hottest_first(const void *a, const void *b)
 	return (sa < sb) - (sa > sb);
 }
 
+/* A name that leaves the line readable. */
+static void print_cut(FILE *f, const char *name)
+{
+	char text[HOTTEST_NAME_BYTES + 2];
+
+	snprintf(text, sizeof(text), "%s", name);
+	vp_utf8_cut(text, HOTTEST_NAME_BYTES);
+	vp_print_safe(f, text);
+}
+
 static void print_hottest(FILE *f, const struct vp_report *r)
 {
 	struct hot *hot = calloc(r->label_cnt + 1, sizeof(*hot));
@@ -331,7 +359,7 @@ static void print_hottest(FILE *f, const struct vp_report *r)
 	fputs("hottest functions (self):\n", f);
 	for (size_t i = 0; i < r->label_cnt && i < HOTTEST_CNT && hot[i].self; i++) {
 		fprintf(f, "  %5.1f %%  ", percent(hot[i].self, r->sample_cnt));
-		vp_print_safe(f, hot[i].label->text);
+		print_cut(f, hot[i].label->text);
 		fputs("  (", f);
 		vp_print_safe(f, hot[i].label->module);
 		fputs(hot[i].label->kind == VP_LABEL_INLINED ? ", inlined)\n" : ")\n", f);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "demangle.h"
 
+#include "../util/utf8.h"
+
 #include <libiberty/demangle.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -246,4 +248,17 @@ char *demangle(const char *name)
 	if (len > suffix && !strcmp(name + len - suffix, STUB_SUFFIX))
 		return demangle_stub(name, len - suffix);
 	return demangle_whole(name, len);
+}
+
+char *readable_name(char *raw, bool demangled)
+{
+	char *text = demangled && raw ? demangle(raw) : NULL;
+
+	if (text)
+		free(raw);
+	else
+		text = raw;
+	if (text)
+		vp_utf8_cut(text, READABLE_NAME_MAX_BYTES);
+	return text;
 }

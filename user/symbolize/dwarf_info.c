@@ -278,16 +278,6 @@ static const char *keep_name(struct dwarf_info *d, struct dwarf_loaded *l, uint6
 	return text[0] ? text : NULL;
 }
 
-static char *readable(const struct dwarf_info *d, char *raw)
-{
-	char *text = d->opts.demangle && raw ? demangle(raw) : NULL;
-
-	if (!text)
-		return raw;
-	free(raw);
-	return text;
-}
-
 static const char *function_name(struct dwarf_info *d, struct dwarf_loaded *l, struct dwarf_ref ref)
 {
 	uint64_t key = name_key(ref.kind == DWARF_REF_ALT ? NAME_ALT : NAME_INFO, ref.offset);
@@ -297,7 +287,7 @@ static const char *function_name(struct dwarf_info *d, struct dwarf_loaded *l, s
 	if (known)
 		return known[0] ? known : NULL;
 	raw = dwarf_function_name(l->code, ref, abbrevs_of, d);
-	return keep_name(d, l, key, readable(d, raw));
+	return keep_name(d, l, key, readable_name(raw, d->opts.demangle));
 }
 
 static const char *file_name(struct dwarf_info *d, struct dwarf_loaded *l, uint32_t file)

@@ -519,23 +519,22 @@ static void remember(struct vp_symbolizer *s, const struct name_place *at, uint3
 }
 
 /*
- * First use of a symbol: raw (freed here) becomes a name for good. Two threads may come to
+ * First use of a symbol: raw (taken) becomes a name for good. Two threads may come to
  * it at once; both get the same string.
  */
 static const char *make_name(struct vp_symbolizer *s, const struct name_place *at, uint32_t name_id,
 			     char *raw)
 {
-	char *readable = s->demangle ? demangle(raw) : NULL;
+	char *readable = readable_name(raw, s->demangle);
 
 	pthread_rwlock_wrlock(&s->lock);
-	const char *name = intern(s, readable ? readable : raw);
+	const char *name = intern(s, readable);
 	if (name)
 		remember(s, at, name_id, name);
 	else
 		s->stats.lost_name_cnt++;
 	pthread_rwlock_unlock(&s->lock);
 	free(readable);
-	free(raw);
 	return name;
 }
 

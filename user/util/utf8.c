@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "utf8.h"
 
+#include <string.h>
+
 static int is_tail(unsigned char c)
 {
 	return (c & 0xc0) == 0x80;
@@ -28,4 +30,18 @@ size_t vp_utf8_len(const char *str)
 	if ((s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f))
 		return 0;
 	return 4;
+}
+
+#define CUT_MARK "\u2026" /* three bytes */
+
+void vp_utf8_cut(char *s, size_t max)
+{
+	size_t kept = max - (sizeof(CUT_MARK) - 1);
+
+	if (strnlen(s, max + 1) <= max)
+		return;
+	/* no more than one character's bytes back: the text need not be UTF-8 */
+	for (int i = 0; i < 3 && kept > 0 && ((unsigned char)s[kept] & 0xc0) == 0x80; i++)
+		kept--;
+	strcpy(s + kept, CUT_MARK);
 }

@@ -11,4 +11,10 @@
  */
 size_t vp_utf8_len(const char *s);
 
+/*
+ * Cuts s, in place, to max bytes at most (4 or more) if it is longer: between characters, and with
+ * "…" at the end.
+ */
+void vp_utf8_cut(char *s, size_t max);
+
 #endif
