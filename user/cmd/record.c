@@ -37,9 +37,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define STACK_BYTES_MAX	    (256ULL << 20)
-#define JOINER_BYTES_MAX    (64ULL << 20)
-#define ROWS_IDLE_NS	    (120ULL * 1000000000)
+#define STACK_BYTES_MAX	      (256ULL << 20)
+#define JOINER_BYTES_MAX      (64ULL << 20)
+#define ROWS_IDLE_NS	      (120ULL * 1000000000)
 #define DEBUGINFOD_SILENCE_NS (8ULL * 1000000000)
 /* After the recording's end. */
 #define DEBUGINFOD_WAIT_NS    (2ULL * 1000000000)
@@ -162,7 +162,8 @@ static int open_debuginfod(struct run *r, struct vp_err *e)
 static int open_symbolizer(struct run *r, struct vp_err *e)
 {
 	int err = open_debuginfod(r, e);
-	struct vp_symbolizer_opts opts = {.demangle = 1, .keep_unreachable = r->args.inlines || r->args.debuginfod};
+	struct vp_symbolizer_opts opts = {
+		.demangle = 1, .keep_unreachable = r->args.inlines || r->args.debuginfod};
 
 	if (err)
 		return err;
@@ -542,7 +543,8 @@ static void wait_for_debug_files(struct run *r, uint64_t deadline_ns)
 	pthread_sigmask(SIG_BLOCK, &ends, &old);
 	if (!r->args.quiet)
 		fprintf(stderr,
-			"waiting up to %llu s for %zu debug file%s of --debuginfod; Ctrl-C: without\n",
+			"waiting up to %llu s for %zu debug file%s of --debuginfod; Ctrl-C: "
+			"without\n",
 			DEBUGINFOD_WAIT_NS / 1000000000, left, left == 1 ? "" : "s");
 	while (debuginfod_left(r->debuginfod) && vp_now_ns() < deadline_ns) {
 		if (sigtimedwait(&ends, NULL, &slice) > 0) {
