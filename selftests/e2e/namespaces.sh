@@ -34,6 +34,7 @@ compare "$WL_PID" "a name that is another file here" hidden_chain
 stop "$WL_PID"
 
 # A process that ends soon after its recording has begun: the file is gone with its namespace.
+# shellcheck disable=SC2016 # that shell expands it
 start_as unshare -m -p -f --kill-child --propagation private sh -c \
 	'mount -t tmpfs tmpfs "$1" && cp "$2" "$1/brief_chain" && exec "$1/brief_chain"' \
 	sh "$TMPDIR/private" "$WORKLOADS/chain"

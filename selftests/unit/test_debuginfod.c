@@ -3,6 +3,7 @@
 #include "fixture_elf.h"
 #include "symbolize/debuginfod.h"
 #include "symbolize/symbolizer.h"
+#include "util/clock.h"
 
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
@@ -16,6 +17,7 @@
 #include <unistd.h>
 
 #define FILE_ID 1
+#define FAR_NS	20000000000
 
 static struct fixture x;
 static struct debuginfod *d;
@@ -44,9 +46,9 @@ static void tear_down(void)
 /* Far longer than debuginfod_new() is told to wait, far less than the client would by itself. */
 TestSuite(debuginfod, .init = set_up, .fini = tear_down, .timeout = 40);
 
-static void need(uint64_t file_ns, uint64_t total_ns)
+static void need(uint64_t silence_ns)
 {
-	int err = debuginfod_new(&d, file_ns, total_ns);
+	int err = debuginfod_new(&d, silence_ns);
 
 	if (err == -ENOENT)
 		cr_skip("libdebuginfod is not installed");
@@ -68,6 +70,8 @@ static const char *name_of_hidden(void)
 		int, vp_symbolizer_offset_of(s, FILE_ID,
 					     fixture_symbol(fixture_path(&x, "whole"), "hidden", 0),
 					     &offset)));
+	debuginfod_end_at(d, vp_now_ns() + FAR_NS);
+	vp_symbolizer_read_fetched(s, FILE_ID);
 	vp_symbolizer_file(s, FILE_ID, offset, &sym);
 	snprintf(name, sizeof(name), "%s", sym.name ? sym.name : "");
 	vp_symbolizer_free(s);
@@ -76,18 +80,27 @@ static const char *name_of_hidden(void)
 
 Test(debuginfod, names_what_is_nowhere_else)
 {
-	need(20000000000, 20000000000);
+	struct debuginfod_stats st;
+
+	need(FAR_NS);
 	cr_expect(eq(str, (char *)name_of_hidden(), ""));
+	debuginfod_get_stats(d, &st);
+	cr_expect(eq(sz, st.asked_cnt, 1));
+	cr_expect(eq(sz, st.missing_cnt, 1));
+	debuginfod_free(d);
 
 	/* The client remembers that there was none. */
 	fixture_run(&x, "rm -rf cache && mkdir -p buildid/0123456789abcdef &&"
 			" objcopy --only-keep-debug whole buildid/0123456789abcdef/debuginfo");
+	need(FAR_NS);
 	cr_expect(eq(str, (char *)name_of_hidden(), "hidden"));
+	debuginfod_get_stats(d, &st);
+	cr_expect(eq(sz, st.found_cnt, 1));
 }
 
 Test(debuginfod, another_build_s_file_is_not_believed)
 {
-	need(20000000000, 20000000000);
+	need(FAR_NS);
 	fixture_run(&x, "mkdir -p buildid/0123456789abcdef &&"
 			" gcc -g -Wl,--build-id=0x99 -o buildid/0123456789abcdef/debuginfo m.c");
 	cr_expect(eq(str, (char *)name_of_hidden(), ""));
@@ -96,7 +109,7 @@ Test(debuginfod, another_build_s_file_is_not_believed)
 Test(debuginfod, without_a_server_there_is_none)
 {
 	setenv("DEBUGINFOD_URLS", "", 1);
-	cr_expect(eq(int, debuginfod_new(&d, 1, 1), -EDESTADDRREQ));
+	cr_expect(eq(int, debuginfod_new(&d, 1), -EDESTADDRREQ));
 }
 
 /* It takes connections, as the kernel does for it, and never says a word. */
@@ -119,9 +132,29 @@ static void serve_silence(void)
 Test(debuginfod, a_server_that_is_silent_is_given_up_and_not_asked_again)
 {
 	static const uint8_t id[20] = {1, 2, 3};
+	struct debuginfod_stats st;
 
 	serve_silence();
-	need(500000000, 1);
-	cr_expect(lt(int, debuginfod_fetch(d, id, sizeof(id)), 0));
+	need(500000000);
+	/* nobody waits meanwhile */
+	cr_expect(eq(int, debuginfod_fetch(d, id, sizeof(id)), -EAGAIN));
+	debuginfod_end_at(d, vp_now_ns() + FAR_NS);
+	cr_expect(eq(int, debuginfod_fetch(d, id, sizeof(id)), -ETIME));
+	for (uint8_t i = 0; i < 100; i++)
+		cr_expect(eq(int, debuginfod_fetch(d, &i, 1), -ETIME));
+	debuginfod_get_stats(d, &st);
+	cr_expect(eq(sz, st.asked_cnt, 101));
+	cr_expect(eq(sz, st.unanswered_cnt, 101));
+	cr_expect(zero(sz, debuginfod_left(d)));
+}
+
+Test(debuginfod, at_the_end_no_file_is_waited_for)
+{
+	static const uint8_t id[20] = {1, 2, 3};
+
+	serve_silence();
+	need(FAR_NS);
+	cr_expect(eq(int, debuginfod_fetch(d, id, sizeof(id)), -EAGAIN));
+	debuginfod_end_at(d, vp_now_ns());
 	cr_expect(eq(int, debuginfod_fetch(d, id, sizeof(id)), -ETIME));
 }

@@ -29,6 +29,7 @@
 #include <stdlib.h>
 #include <linux/magic.h>
 #include <poll.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
@@ -36,12 +37,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#define STACK_BYTES_MAX	    (256ULL << 20)
-#define JOINER_BYTES_MAX    (64ULL << 20)
-#define ROWS_IDLE_NS	    (120ULL * 1000000000)
-/* Less than what the file pool takes for a file system that does not answer. */
-#define DEBUGINFOD_FILE_NS  (8ULL * 1000000000)
-#define DEBUGINFOD_TOTAL_NS (30ULL * 1000000000)
+#define STACK_BYTES_MAX	      (256ULL << 20)
+#define JOINER_BYTES_MAX      (64ULL << 20)
+#define ROWS_IDLE_NS	      (120ULL * 1000000000)
+#define DEBUGINFOD_SILENCE_NS (8ULL * 1000000000)
+/* After the recording's end. */
+#define DEBUGINFOD_WAIT_NS    (2ULL * 1000000000)
 
 enum format { FORMAT_FOLDED, FORMAT_HTML, FORMAT_PERFDATA };
 
@@ -147,7 +148,7 @@ static int open_debuginfod(struct run *r, struct vp_err *e)
 	int err = 0;
 
 	if (r->args.debuginfod)
-		err = debuginfod_new(&r->debuginfod, DEBUGINFOD_FILE_NS, DEBUGINFOD_TOTAL_NS);
+		err = debuginfod_new(&r->debuginfod, DEBUGINFOD_SILENCE_NS);
 	if (err == -EDESTADDRREQ)
 		return vp_err_set(e, err,
 				  "--debuginfod: no server is known (set DEBUGINFOD_URLS, e.g. to "
@@ -161,7 +162,8 @@ static int open_debuginfod(struct run *r, struct vp_err *e)
 static int open_symbolizer(struct run *r, struct vp_err *e)
 {
 	int err = open_debuginfod(r, e);
-	struct vp_symbolizer_opts opts = {.demangle = 1, .keep_unreachable = r->args.inlines};
+	struct vp_symbolizer_opts opts = {
+		.demangle = 1, .keep_unreachable = r->args.inlines || r->args.debuginfod};
 
 	if (err)
 		return err;
@@ -526,6 +528,46 @@ static bool stacks_are_missing(void *ctx)
 	return vp_joiner_waiting(&r->joiner) > 0;
 }
 
+/* Ctrl-C ends the wait, not the program. */
+static void wait_for_debug_files(struct run *r, uint64_t deadline_ns)
+{
+	const struct timespec slice = {.tv_nsec = 20000000};
+	size_t left = debuginfod_left(r->debuginfod);
+	sigset_t ends, old;
+
+	if (!left)
+		return;
+	sigemptyset(&ends);
+	sigaddset(&ends, SIGINT);
+	sigaddset(&ends, SIGTERM);
+	pthread_sigmask(SIG_BLOCK, &ends, &old);
+	if (!r->args.quiet)
+		fprintf(stderr,
+			"waiting up to %llu s for %zu debug file%s of --debuginfod; Ctrl-C: "
+			"without\n",
+			DEBUGINFOD_WAIT_NS / 1000000000, left, left == 1 ? "" : "s");
+	while (debuginfod_left(r->debuginfod) && vp_now_ns() < deadline_ns) {
+		if (sigtimedwait(&ends, NULL, &slice) > 0) {
+			debuginfod_end_at(r->debuginfod, vp_now_ns());
+			break;
+		}
+	}
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+}
+
+/* What is not there soon is not waited for. */
+static void take_debug_files(struct run *r)
+{
+	const uint64_t deadline_ns = vp_now_ns() + DEBUGINFOD_WAIT_NS;
+
+	if (!r->debuginfod)
+		return;
+	debuginfod_end_at(r->debuginfod, deadline_ns);
+	wait_for_debug_files(r, deadline_ns);
+	for (size_t i = 0; i < r->recording.files.cnt; i++)
+		vp_symbolizer_read_fetched(r->symbolizer, (uint32_t)i);
+}
+
 static int stop(struct run *r, struct vp_err *e)
 {
 	int err;
@@ -543,6 +585,7 @@ static int stop(struct run *r, struct vp_err *e)
 	r->meta.meta.lost_cnt = vp_summary_lost(r->counters);
 	vp_file_pool_end_rows(r->pool);
 	r->unread_cnt = vp_file_pool_wait(r->pool);
+	take_debug_files(r);
 	if (err == -EIO && r->perfdata) {
 		vp_outfile_commit(r->out, &r->out_bytes, e);
 		r->out = NULL;
@@ -647,6 +690,8 @@ static void summarize(struct run *r)
 	if (r->args.quiet)
 		return;
 	vp_symbolizer_get_stats(r->symbolizer, &s.symbols);
+	if (r->debuginfod)
+		debuginfod_get_stats(r->debuginfod, &s.debug_files);
 	vp_session_sideband_stats(r->session, &s.sideband);
 	s.kernel_hidden = kernel_is_hidden(r);
 	vp_summary_print(stderr, &s);

@@ -277,6 +277,17 @@ static void print_hint(FILE *f, const struct vp_nameless *n, bool debuginfod)
 	}
 }
 
+static void print_debug_files(FILE *f, const struct vp_summary *s)
+{
+	const struct debuginfod_stats *d = &s->debug_files;
+
+	if (s->debuginfod)
+		fprintf(f,
+			"--debuginfod: %zu debug files asked for, %zu found, %zu not there, "
+			"%zu not answered in time\n",
+			d->asked_cnt, d->found_cnt, d->missing_cnt, d->unanswered_cnt);
+}
+
 static void print_nameless(FILE *f, const struct vp_summary *s)
 {
 	const struct vp_built_report *b = s->built;
@@ -454,6 +465,7 @@ void vp_summary_print(FILE *f, const struct vp_summary *s)
 	print_ends(f, s);
 	print_rows(f, s);
 	print_symbols(f, s);
+	print_debug_files(f, s);
 	print_nameless(f, s);
 	print_inlines(f, s);
 	if (s->kernel_hidden)

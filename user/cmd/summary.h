@@ -6,6 +6,7 @@
 #include "../kernel/sideband.h"
 #include "../model/joiner.h"
 #include "../model/report_builder.h"
+#include "../symbolize/debuginfod.h"
 #include "vp_counters.h"
 
 #include <stdio.h>
@@ -27,6 +28,7 @@ struct vp_summary {
 	bool verbose;
 	bool inlines;	 /* were asked for */
 	bool debuginfod; /* missing debug files were asked for */
+	struct debuginfod_stats debug_files;
 };
 
 /* All samples and events that did not arrive. */

@@ -202,6 +202,7 @@ struct search {
 	struct wanted wanted;
 	char dir[PATH_MAX]; /* of the file, without '/' at its end; "" of "/x"; no dir: has_dir 0 */
 	int has_dir;
+	int pending; /* it is being fetched: asking again can help */
 	struct debug_found *out;
 };
 
@@ -243,6 +244,7 @@ static void search_begin(struct search *s, struct debug_finder *d, const struct 
 	memset(&s->wanted, 0, sizeof(s->wanted));
 	memset(&s->target_st, 0, sizeof(s->target_st));
 	s->d = d;
+	s->pending = 0;
 	s->out = out;
 	s->host = (struct root){.fd = d->host_fd};
 	out->fd = -1;
@@ -317,6 +319,7 @@ static int try_fetch(struct search *s)
 		return 0;
 
 	int fd = s->d->fetch(s->d->fetch_ctx, w->id, w->id_len);
+	s->pending = fd == -EAGAIN;
 	if (fd < 0)
 		return 0;
 	if (!is_wanted(s->d, fd, w)) {
@@ -460,7 +463,7 @@ int debug_finder_open(struct debug_finder *d, const struct elf_file *f,
 
 		if (!is_missing(d, key)) {
 			found = find_debug(&s, link ? link : "");
-			if (!found)
+			if (!found && !s.pending)
 				remember_missing(d, key);
 		}
 	}

@@ -32,7 +32,7 @@ struct debug_finder;
 /*
  * Gets the debug file of a build id from elsewhere: a descriptor of a regular file for reading,
  * or negative errno. Called when it is nowhere else, outside of any lock; its failures are
- * remembered like any.
+ * remembered like any but -EAGAIN: it is on its way.
  */
 typedef int (*debug_fetch_fn)(void *ctx, const uint8_t *build_id, size_t len);
 

@@ -53,6 +53,8 @@ struct vp_symbolizer {
 	uint64_t max_bytes, pack_bytes;
 	int demangle, keep_unreachable, names_in_memory;
 	struct debug_finder *finder;
+	int (*fetch)(void *ctx, const uint8_t *build_id, size_t len); /* as in the options */
+	void *fetch_ctx;
 	uint64_t clock; /* atomic: goes on when another file is asked for than last time */
 
 	pthread_mutex_t reread_mutex; /* one thread reads evicted files; taken before lock */
@@ -484,6 +486,82 @@ static void read_again(struct vp_symbolizer *s, struct entry *e)
 	pthread_mutex_unlock(&s->reread_mutex);
 }
 
+/* ---- debug files that come late ---- */
+
+/* With the lock held. */
+static int lacks_debug_file(const struct entry *e)
+{
+	const struct vp_file_info *info = &e->f.info;
+
+	return e->state == FILE_LOADED && info->build_id_len && !info->symtab_cnt &&
+	       (info->reason == VP_SYM_OK || info->reason == VP_SYM_NO_SYMBOLS);
+}
+
+/* Takes read over. With the lock held. */
+static void improve(struct vp_symbolizer *s, struct entry *e, struct symbol_file *read)
+{
+	struct symtab *table = read->table;
+
+	read->table = NULL;
+	if (e->f.table) {
+		remove_table(s, e);
+		s->filed_cnt -= !!symtab_has_filed_names(e->f.table);
+		symbol_file_drop_table(&e->f);
+		count_bytes(s, e);
+	}
+	e->f.only_stubs = read->only_stubs;
+	e->f.info.symbol_cnt = read->info.symbol_cnt;
+	e->f.info.symtab_cnt = read->info.symtab_cnt;
+	set_reason(s, e, VP_SYM_OK);
+	admit_table(s, e, table);
+}
+
+static void read_with_debug_file(struct vp_symbolizer *s, struct entry *e)
+{
+	const struct debug_origin at = {.tgid = e->f.tgid, .path = e->f.home.path};
+	struct symbol_file read = SYMBOL_FILE_NONE;
+	int fd = open_again(s, e);
+
+	if (fd < 0)
+		return;
+
+	int err = read_file(s, fd, &at, &read);
+	close(fd);
+	maybe_pack(s, &read);
+	pthread_rwlock_wrlock(&s->lock);
+	if (!err && read.table && read.info.symtab_cnt)
+		improve(s, e, &read);
+	else if (read.table)
+		s->filed_cnt -= !!symtab_has_filed_names(read.table);
+	pthread_rwlock_unlock(&s->lock);
+	symbol_file_fini(&read);
+}
+
+static int has_fetched(struct vp_symbolizer *s, const struct entry *e)
+{
+	int fd = s->fetch(s->fetch_ctx, e->f.info.build_id, e->f.info.build_id_len);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
+void vp_symbolizer_read_fetched(struct vp_symbolizer *s, uint32_t file_id)
+{
+	if (!s->fetch)
+		return;
+	pthread_rwlock_rdlock(&s->lock);
+	struct entry *e = ptr_map_get(&s->files, file_id);
+	int lacks = e && lacks_debug_file(e);
+
+	pthread_rwlock_unlock(&s->lock);
+	if (!lacks || !has_fetched(s, e))
+		return;
+	pthread_mutex_lock(&s->reread_mutex);
+	read_with_debug_file(s, e);
+	pthread_mutex_unlock(&s->reread_mutex);
+}
+
 /* ---- look-ups ---- */
 
 /* Where a hit's name is kept: its table's names, which must still be that table's. */
@@ -864,6 +942,9 @@ static int init(struct vp_symbolizer *s, const struct vp_symbolizer_opts *opts)
 	s->vdso.serial = ++s->last_serial;
 	s->vdso.f = SYMBOL_FILE_NONE;
 	s->clock = 1; /* later than 0, when nothing was asked for */
+
+	s->fetch = opts ? opts->fetch : NULL;
+	s->fetch_ctx = opts ? opts->fetch_ctx : NULL;
 
 	const struct debug_finder_opts finder = {
 		.host_root = opts ? opts->host_root : NULL,

@@ -130,6 +130,12 @@ int vp_symbolizer_load_opened(struct vp_symbolizer *s, uint32_t file_id,
 /* The same for a file that no process maps, by its path. */
 int vp_symbolizer_load_path(struct vp_symbolizer *s, uint32_t file_id, const char *path);
 
+/*
+ * Reads a file again that lacks a .symtab, if opts.fetch has its debug file by now. Not while the
+ * same file is being loaded.
+ */
+void vp_symbolizer_read_fetched(struct vp_symbolizer *s, uint32_t file_id);
+
 /* -ENOENT if the file was never loaded. */
 int vp_symbolizer_file_info(struct vp_symbolizer *s, uint32_t file_id, struct vp_file_info *out);
 
