@@ -161,7 +161,7 @@ static int open_debuginfod(struct run *r, struct vp_err *e)
 static int open_symbolizer(struct run *r, struct vp_err *e)
 {
 	int err = open_debuginfod(r, e);
-	struct vp_symbolizer_opts opts = {.demangle = 1, .keep_unreachable = r->args.inlines};
+	struct vp_symbolizer_opts opts = {.demangle = 1, .keep_files = r->args.inlines};
 
 	if (err)
 		return err;
