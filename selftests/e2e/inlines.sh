@@ -5,10 +5,10 @@
 # shellcheck source=selftests/e2e/lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh" || exit 1
 
-need gcc g++ jq perf objdump objcopy strip llvm-symbolizer
+need gcc g++ jq perf objdump objcopy strip llvm-symbolizer unshare
 cd "$TMPDIR" || exit 1
 
-# nest ROUNDS [FILE]: half way, FILE takes its place.
+# nest ROUNDS [FILE]: half way, FILE takes its place; "-": it is deleted.
 cat >nest.c <<'END'
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,7 +39,9 @@ int main(int argc, char **argv)
 
 	for (unsigned i = 0; i < rounds; i++) {
 		n += through(n);
-		if (i == rounds / 2 && argc > 2 && rename(argv[2], argv[0]))
+		if (i != rounds / 2 || argc < 3)
+			continue;
+		if (argv[2][0] == '-' ? remove(argv[0]) : rename(argv[2], argv[0]))
 			return 1;
 	}
 	return n == 7;
@@ -175,16 +177,21 @@ strip -g whole -o nest || fail "strip"
 record x.folded --inlines -- ./nest $rounds
 no_inlines x.folded
 
-# Replaced while it is recorded: never the other file's. Symbols have been read before, or else the
-# file is still there for who has it mapped.
+# Replaced or deleted while it is recorded: what the process has, whole. Symbols have been read
+# before, or else the file is still there for who has it mapped.
 cp whole nest
 cp other other.new
 record x.folded --inlines -- ./nest $rounds other.new
 [ ! -e other.new ] || fail "was not replaced"
 assert_folded x.folded
 grep other x.folded && fail "names of the other file"
-assert_between "$(percent $(($(folded_count x.folded "$whole" nest) + $(folded_exact x.folded 'main;a' nest))) \
-	"$(folded_comm x.folded nest)")" 85 100 "named by its own file"
+assert_chain x.folded "$whole" nest 90
+cp whole nest
+record x.folded --inlines -- ./nest $rounds -
+[ ! -e nest ] || fail "was not deleted"
+assert_folded x.folded
+assert_chain x.folded "$whole" nest 90
+! grep -q 'could not be opened any more' "$ERR" || fail "lost debug information"
 
 # Replaced before: the file that the process has.
 cp whole nest
@@ -196,4 +203,15 @@ done
 cp other other.new
 mv other.new nest
 record x.folded --inlines -p "$WL_PID" --duration 0.5
+assert_chain x.folded "$whole" nest 90
+stop "$WL_PID"
+
+# Of another root, with its debug file, and gone with its process before the report is made.
+gcc -O2 -g -static nest.c -o whole || fail "cannot build"
+mkdir -p root/bin
+objcopy --only-keep-debug whole root/bin/nest.debug || fail "objcopy"
+strip whole -o root/bin/nest || fail "strip"
+objcopy --add-gnu-debuglink=root/bin/nest.debug root/bin/nest || fail "objcopy"
+record x.folded --inlines -- unshare -m -p -f chroot "$TMPDIR/root" /bin/nest $rounds
+assert_folded x.folded
 assert_chain x.folded "$whole" nest 90

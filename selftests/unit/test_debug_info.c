@@ -38,7 +38,7 @@ static int open_info(const char *path)
 
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	cr_assert(ge(int, fd, 0));
-	return debug_info_open(&d, fd, finder, &at, true);
+	return debug_info_open(&d, fd, NULL, finder, &at, true);
 }
 
 static void expect_closed(void)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The very file that was loaded is opened again, or none. */
 #include "fixture_elf.h"
+#include "symbolize/debug_info.h"
 #include "symbolize/symbolizer.h"
 
 #include <criterion/criterion.h>
@@ -11,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -185,7 +187,7 @@ Test(file_home, a_deleted_file_is_gone)
 
 Test(file_home, one_that_was_deleted_before_it_was_loaded_is_kept_where_that_is_asked_for)
 {
-	const struct vp_symbolizer_opts opts = {.keep_unreachable = 1};
+	const struct vp_symbolizer_opts opts = {.keep_files = 1};
 	struct vp_mapped_file m = mapped(path);
 	struct vp_symbolizer_stats stats;
 	uint64_t ino = inode(path);
@@ -207,7 +209,7 @@ Test(file_home, one_that_was_deleted_before_it_was_loaded_is_kept_where_that_is_
 
 Test(file_home, one_that_was_replaced_before_it_was_loaded_is_the_mapped_one)
 {
-	const struct vp_symbolizer_opts opts = {.keep_unreachable = 1};
+	const struct vp_symbolizer_opts opts = {.keep_files = 1};
 	struct vp_mapped_file m = mapped(path);
 	uint64_t ino = inode(path);
 
@@ -218,23 +220,129 @@ Test(file_home, one_that_was_replaced_before_it_was_loaded_is_the_mapped_one)
 	cr_expect(eq(long, opened(FILE_ID), (int64_t)ino));
 }
 
-Test(file_home, so_many_are_kept_and_all_are_closed_in_the_end)
+static void allow_descriptors(rlim_t cnt)
 {
-	const struct vp_symbolizer_opts opts = {.keep_unreachable = 1};
+	struct rlimit files;
+
+	cr_assert(zero(int, getrlimit(RLIMIT_NOFILE, &files)));
+	cr_assert(ge(u64, files.rlim_max, cnt));
+	files.rlim_cur = cnt;
+	cr_assert(zero(int, setrlimit(RLIMIT_NOFILE, &files)));
+}
+
+Test(file_home, one_that_is_deleted_or_replaced_later_is_kept_where_that_is_asked_for)
+{
+	const struct vp_symbolizer_opts opts = {.keep_files = 1};
+	uint64_t ino = inode(path);
+
+	new_symbolizer(&opts);
+	cr_assert(zero(int, vp_symbolizer_load_path(s, FILE_ID, path)));
+	fixture_run(&x, "mv other l");
+	cr_expect(eq(long, opened(FILE_ID), (int64_t)ino));
+	unlink(path);
+	cr_expect(eq(long, opened(FILE_ID), (int64_t)ino));
+}
+
+Test(file_home, a_kept_file_that_was_written_to_is_not_opened)
+{
+	const struct vp_symbolizer_opts opts = {.keep_files = 1};
+
+	new_symbolizer(&opts);
+	cr_assert(zero(int, vp_symbolizer_load_path(s, FILE_ID, path)));
+	fixture_run(&x, "echo >>l");
+	cr_expect(eq(long, opened(FILE_ID), -ESTALE));
+}
+
+Test(file_home, what_no_name_leads_to_takes_the_place_of_others)
+{
+	const struct vp_symbolizer_opts opts = {.keep_files = 1};
 	struct vp_mapped_file m = mapped(path);
 	struct vp_symbolizer_stats stats;
-	int before = descriptors();
+	int before;
 
+	need_map_files(&m);
+	allow_descriptors(64); /* 16 may be kept */
+	before = descriptors();
+	new_symbolizer(&opts);
+	for (uint32_t id = 1; id <= 20; id++)
+		cr_assert(zero(int, vp_symbolizer_load_path(s, id, fixture_path(&x, "other"))));
+	vp_symbolizer_get_stats(s, &stats);
+	cr_expect(eq(u64, stats.kept_fd_cnt, 16));
+	cr_expect(eq(u64, stats.unkept_cnt, 4));
+
+	unlink(path);
+	for (uint32_t id = 21; id <= 38; id++)
+		cr_assert(zero(int, vp_symbolizer_load(s, id, &m)));
+	vp_symbolizer_get_stats(s, &stats);
+	cr_expect(eq(u64, stats.kept_fd_cnt, 16));
+	cr_expect(eq(u64, stats.unkept_cnt, 20));
+	cr_expect(eq(u64, stats.unreachable_cnt, 2));
+	cr_expect(gt(long, opened(21), 0));
+	cr_expect(gt(long, opened(1), 0)); /* by its name */
+	cr_expect(eq(long, opened(38), -ENOENT));
+	new_symbolizer(NULL);
+	cr_expect(eq(int, descriptors(), before));
+}
+
+static int debug_descriptors(uint32_t file_id)
+{
+	struct debug_files files;
+	int cnt;
+
+	vp_symbolizer_open_debug(s, file_id, &files);
+	cnt = (files.debug_fd >= 0) + (files.alt_fd >= 0) + (files.package_fd >= 0);
+	debug_files_close(&files);
+	return cnt;
+}
+
+Test(file_home, debug_files_are_kept_with_the_file_unless_they_are_written_to)
+{
+	const struct vp_symbolizer_opts opts = {.keep_files = 1};
+	struct vp_symbolizer_stats stats;
+	struct vp_file_info info;
+
+	fixture_text(&x, "t.c", "int g(void) { return 1; }\n");
+	fixture_run(&x, "gcc -g -shared -o whole t.c && objcopy --only-keep-debug whole d.debug &&"
+			" strip -o l whole && objcopy --add-gnu-debuglink=d.debug l &&"
+			" cp d.debug l.dwp");
+	new_symbolizer(&opts);
+	cr_assert(zero(int, vp_symbolizer_load_path(s, FILE_ID, path)));
+	cr_assert(zero(int, vp_symbolizer_load_path(s, 2, fixture_path(&x, "other"))));
+	cr_assert(zero(int, vp_symbolizer_file_info(s, FILE_ID, &info)));
+	cr_expect(eq(int, info.has_debug, 1));
+	cr_assert(zero(int, vp_symbolizer_file_info(s, 2, &info)));
+	cr_expect(zero(int, info.has_debug));
+	vp_symbolizer_get_stats(s, &stats);
+	cr_expect(eq(u64, stats.kept_fd_cnt, 4));
+
+	unlink(fixture_path(&x, "d.debug"));
+	cr_expect(eq(int, debug_descriptors(FILE_ID), 2));
+	fixture_run(&x, "echo >>l.dwp");
+	cr_expect(eq(int, debug_descriptors(FILE_ID), 1));
+	cr_expect(zero(int, debug_descriptors(2)));
+	cr_expect(zero(int, debug_descriptors(7)));
+}
+
+Test(file_home, so_many_are_kept_and_all_are_closed_in_the_end)
+{
+	const struct vp_symbolizer_opts opts = {.keep_files = 1};
+	struct vp_mapped_file m = mapped(path);
+	struct vp_symbolizer_stats stats;
+	int before;
+
+	allow_descriptors(1024);
+	before = descriptors();
 	need_map_files(&m);
 	unlink(path);
 	new_symbolizer(&opts);
-	for (uint32_t id = 1; id <= 70; id++)
+	for (uint32_t id = 1; id <= 262; id++)
 		cr_assert(zero(int, vp_symbolizer_load(s, id, &m)));
 	vp_symbolizer_get_stats(s, &stats);
-	cr_expect(eq(u64, stats.kept_fd_cnt, 64));
+	cr_expect(eq(u64, stats.kept_fd_cnt, 256));
 	cr_expect(eq(u64, stats.unreachable_cnt, 6));
-	cr_expect(eq(int, descriptors(), before + 64));
-	cr_expect(eq(long, opened(70), -ENOENT));
+	cr_expect(zero(u64, stats.unkept_cnt));
+	cr_expect(eq(int, descriptors(), before + 256));
+	cr_expect(eq(long, opened(262), -ENOENT));
 	new_symbolizer(NULL);
 	cr_expect(eq(int, descriptors(), before));
 }

@@ -29,9 +29,14 @@ static const char kallsyms[] = "ffffffff81000000 T _text\n"
 
 static const char hidden[] = "0000000000000000 T _text\n0000000000000000 T _stext\n";
 
+static bool keep_files;
+
 static void open_symbolizer(const char *text)
 {
-	const struct vp_symbolizer_opts o = {.kallsyms_path = fixture_text(&x, "kallsyms", text)};
+	const struct vp_symbolizer_opts o = {
+		.kallsyms_path = fixture_text(&x, "kallsyms", text),
+		.keep_files = keep_files,
+	};
 
 	cr_assert(zero(int, vp_symbolizer_new(&s, &o)));
 }
@@ -621,6 +626,34 @@ Test(report_builder, a_file_that_was_replaced_gives_no_inlined_calls)
 	fixture_run(&x, "cp lib.so new && mv new lib.so");
 	build_with(true);
 	expect_functions_only();
+}
+
+Test(report_builder, a_file_that_was_kept_gives_them_though_it_and_its_debug_file_are_gone)
+{
+	const char *path = nested_lib("-g");
+
+	fixture_run(&x, "cp lib.so whole && objcopy --only-keep-debug whole lib.debug &&"
+			" strip lib.so && objcopy --add-gnu-debuglink=lib.debug lib.so");
+	keep_files = true;
+	load(path);
+	sample_spots(fixture_path(&x, "whole"));
+	fixture_run(&x, "rm lib.so lib.debug");
+	build_with(true);
+	expect_chains();
+	cr_expect(zero(sz, b.debug_gone_cnt));
+}
+
+Test(report_builder, what_was_kept_and_written_to_is_counted_as_gone)
+{
+	const char *path = nested_lib("-g");
+
+	keep_files = true;
+	load(path);
+	sample_spots(path);
+	fixture_run(&x, "echo >>lib.so");
+	build_with(true);
+	expect_functions_only();
+	cr_expect(eq(sz, b.debug_gone_cnt, 1));
 }
 
 Test(report_builder, inlined_calls_are_left_out_beyond_the_memory_for_them)

@@ -163,7 +163,9 @@ static int open_symbolizer(struct run *r, struct vp_err *e)
 {
 	int err = open_debuginfod(r, e);
 	struct vp_symbolizer_opts opts = {
-		.demangle = 1, .keep_unreachable = r->args.inlines || r->args.debuginfod};
+		.demangle = 1,
+		.keep_files = r->args.inlines || r->args.debuginfod,
+	};
 
 	if (err)
 		return err;

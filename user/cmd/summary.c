@@ -316,7 +316,7 @@ static void print_inlines(FILE *f, const struct vp_summary *s)
 
 	if (!s->inlines)
 		return;
-	if (!b->debug_cnt) {
+	if (!b->debug_cnt && !b->debug_gone_cnt) {
 		fputs("inlined calls: not known: no file has debug information (build with -g, or "
 		      "install debug packages)\n",
 		      f);
@@ -328,6 +328,11 @@ static void print_inlines(FILE *f, const struct vp_summary *s)
 	if (b->debug_cut)
 		fputs("  not of all frames: the memory for them was full (record less at a time)\n",
 		      f);
+	if (b->debug_gone_cnt)
+		fprintf(f,
+			"  not of %zu file%s, whose debug information could not be opened any "
+			"more\n",
+			b->debug_gone_cnt, b->debug_gone_cnt == 1 ? "" : "s");
 }
 
 struct hot {

@@ -26,7 +26,7 @@ static int open_fd(struct vp_sym_module *m, struct debug_finder *finder, int fd,
 	m->is_found = fd >= 0;
 	if (!m->is_found)
 		return 0;
-	err = debug_info_open(&m->info, fd, finder, &at, m->demangle);
+	err = debug_info_open(&m->info, fd, NULL, finder, &at, m->demangle);
 	if (err)
 		return err == -ENOMEM ? err : 0;
 	m->elf = debug_info_elf(m->info);

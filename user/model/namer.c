@@ -319,6 +319,7 @@ static int open_debug_info(struct vp_namer *n, uint32_t file_id, const struct vp
 			   struct debug_info **out)
 {
 	const struct debug_origin at = {.tgid = file->rec.proc.tgid, .path = file->name};
+	struct debug_files files;
 	struct vp_file_info info;
 	int fd, err;
 
@@ -328,13 +329,17 @@ static int open_debug_info(struct vp_namer *n, uint32_t file_id, const struct vp
 	    info.reason != VP_SYM_OVER_LIMIT)
 		return 0;
 	fd = vp_symbolizer_open(n->s, file_id);
-	if (fd < 0)
+	if (fd < 0) {
+		n->debug_gone_cnt += info.has_debug != 0;
 		return 0;
-	err = debug_info_open(out, fd, vp_symbolizer_finder(n->s), &at, true);
+	}
+	vp_symbolizer_open_debug(n->s, file_id, &files);
+	err = debug_info_open(out, fd, &files, vp_symbolizer_finder(n->s), &at, true);
 	if (!err && debug_info_is_there(*out)) {
 		n->debug_cnt++;
 		return 0;
 	}
+	n->debug_gone_cnt += info.has_debug != 0;
 	debug_info_close(*out);
 	*out = NULL;
 	return err == -ENOMEM ? err : 0;

@@ -48,8 +48,9 @@ struct vp_namer {
 	struct vp_index label_index, named_index;
 	size_t label_cnt, label_cap, named_cnt, named_cap, shown_cnt, shown_cap;
 	uint64_t debug_bytes;
-	bool debug_cut;	  /* there was more than that: what came then is names only */
-	size_t debug_cnt; /* files whose debug information was used, if inlines */
+	bool debug_cut;	       /* there was more than that: what came then is names only */
+	size_t debug_cnt;      /* files whose debug information was used, if inlines */
+	size_t debug_gone_cnt; /* … and could not be, though it was there when they were loaded */
 };
 
 /* Number of the frame in named, where it is put if it is new; VP_INDEX_NONE: out of memory. */

@@ -330,6 +330,7 @@ static int make_nameless(struct builder *b)
 	b->out->nameless = by_module;
 	b->out->nameless_cnt = cnt;
 	b->out->debug_cnt = n->debug_cnt;
+	b->out->debug_gone_cnt = n->debug_gone_cnt;
 	b->out->debug_cut = n->debug_cut;
 	return 0;
 }

@@ -23,8 +23,9 @@ struct vp_built_report {
 	uint64_t stitched_cnt;	    /* … resolved by a record that came after the sample */
 	uint64_t unresolved_cnt;    /* … whose mapping never became known */
 	uint64_t inlined_cnt;	    /* inlined calls in user frames × samples */
-	bool debug_cut;	  /* that was too much for max_bytes: some or all frames are without */
-	size_t debug_cnt; /* files whose debug information was there, if it was asked for */
+	bool debug_cut;	       /* that was too much for max_bytes: some or all frames are without */
+	size_t debug_cnt;      /* files whose debug information was there, if it was asked for */
+	size_t debug_gone_cnt; /* … was there when they were loaded, but not any more */
 	struct vp_nameless *nameless; /* by frame_cnt, largest first */
 	size_t nameless_cnt;
 	void *storage;

@@ -8,10 +8,11 @@
 
 struct debug_info {
 	struct elf_file *elf;
-	struct dwarf_info *dwarf;	      /* NULL: none */
-	int fd, debug_fd, alt_fd, package_fd; /* -1: none */
-	struct debug_finder *finder;	      /* borrowed */
-	struct debug_origin origin;	      /* its path is owned */
+	struct dwarf_info *dwarf; /* NULL: none */
+	int fd;
+	struct debug_files files;
+	struct debug_finder *finder; /* borrowed */
+	struct debug_origin origin;  /* its path is owned */
 	bool demangle;
 };
 
@@ -27,49 +28,110 @@ static int open_dwo(void *ctx, const char *comp_dir, const char *name, uint64_t 
 	return found.fd;
 }
 
-/* What the debug information, which is in the file fd found at `at`, refers to. */
-static void open_shared(struct debug_info *d, int fd, const struct debug_origin *at)
+static void close_fd(int fd)
+{
+	if (fd >= 0)
+		close(fd);
+}
+
+void debug_files_close(struct debug_files *f)
+{
+	close_fd(f->debug_fd);
+	close_fd(f->alt_fd);
+	close_fd(f->package_fd);
+	*f = DEBUG_FILES_NONE;
+}
+
+/* The debug file of elf, which is at `at`; *beside is where that is. -ENOENT: none. */
+static int find_debug(struct debug_files *f, const struct elf_file *elf,
+		      struct debug_finder *finder, const struct debug_origin *at,
+		      struct debug_found *found, struct debug_origin *beside)
+{
+	int err = debug_finder_open(finder, elf, at, found);
+
+	if (err)
+		return err;
+	f->debug_fd = found->fd;
+	f->is_foreign |= found->tgid != 0;
+	*beside = (struct debug_origin){.tgid = found->tgid, .path = found->path};
+	return 0;
+}
+
+/* What the debug information of a program at `at` refers to; it is in the file fd, at `beside`. */
+static void find_shared(struct debug_files *f, int fd, struct debug_finder *finder,
+			const struct debug_origin *at, const struct debug_origin *beside)
 {
 	struct elf_file *elf;
 	struct debug_found found;
 
-	if (!debug_finder_open_dwp(d->finder, &d->origin, &found)) {
-		d->package_fd = found.fd;
-		dwarf_info_set_package(d->dwarf, d->package_fd);
+	if (f->package_fd < 0 && !debug_finder_open_dwp(finder, at, &found)) {
+		f->package_fd = found.fd;
+		f->is_foreign |= found.tgid != 0;
 	}
-	if (elf_file_open(&elf, fd))
+	if (f->alt_fd >= 0 || elf_file_open(&elf, fd))
 		return;
-	if (!debug_finder_open_alt(d->finder, elf, at, &found)) {
-		d->alt_fd = found.fd;
-		dwarf_info_set_alt(d->dwarf, d->alt_fd);
+	if (!debug_finder_open_alt(finder, elf, beside, &found)) {
+		f->alt_fd = found.fd;
+		f->is_foreign |= found.tgid != 0;
 	}
 	elf_file_close(elf);
+}
+
+static bool has_dwarf(const struct elf_file *elf)
+{
+	struct elf_named s[] = {{.name = ".debug_info"}, {.name = ".zdebug_info"}};
+
+	elf_file_find_named(elf, s, 2);
+	return s[0].index || s[1].index;
+}
+
+bool debug_files_find(struct debug_files *out, int fd, struct debug_finder *finder,
+		      const struct debug_origin *at)
+{
+	struct debug_origin beside = *at;
+	struct debug_found found;
+	struct elf_file *elf;
+	bool is_there;
+
+	*out = DEBUG_FILES_NONE;
+	if (elf_file_open(&elf, fd))
+		return false;
+	is_there = has_dwarf(elf) || !find_debug(out, elf, finder, at, &found, &beside);
+	elf_file_close(elf);
+	if (is_there)
+		find_shared(out, out->debug_fd >= 0 ? out->debug_fd : fd, finder, at, &beside);
+	return is_there;
 }
 
 static void open_dwarf(struct debug_info *d)
 {
 	const struct dwarf_opts opts = {.demangle = d->demangle, .open_dwo = open_dwo, .ctx = d};
-	struct debug_origin at = d->origin;
+	struct debug_files *files = &d->files;
+	struct debug_origin beside = d->origin;
 	struct debug_found found;
 	int fd = d->fd;
 
 	/* Debug information that cannot be read is as good as none. */
 	if (dwarf_info_open(&d->dwarf, fd, &opts)) {
 		d->dwarf = NULL;
-		if (debug_finder_open(d->finder, d->elf, &d->origin, &found))
+		if (files->debug_fd < 0 &&
+		    find_debug(files, d->elf, d->finder, &d->origin, &found, &beside))
 			return;
-		fd = d->debug_fd = found.fd;
-		at = (struct debug_origin){.tgid = found.tgid, .path = found.path};
+		fd = files->debug_fd;
 		if (dwarf_info_open(&d->dwarf, fd, &opts))
 			d->dwarf = NULL;
 	}
-	if (d->dwarf)
-		open_shared(d, fd, &at);
+	if (!d->dwarf)
+		return;
+	find_shared(files, fd, d->finder, &d->origin, &beside);
+	if (files->package_fd >= 0)
+		dwarf_info_set_package(d->dwarf, files->package_fd);
+	if (files->alt_fd >= 0)
+		dwarf_info_set_alt(d->dwarf, files->alt_fd);
 }
 
 static int init(struct debug_info *d, const struct debug_origin *at)
 {
-	d->debug_fd = d->alt_fd = d->package_fd = -1;
 	d->origin.tgid = at->tgid;
 	if (!at->path)
 		return 0;
@@ -77,8 +139,8 @@ static int init(struct debug_info *d, const struct debug_origin *at)
 	return d->origin.path ? 0 : -ENOMEM;
 }
 
-int debug_info_open(struct debug_info **out, int fd, struct debug_finder *finder,
-		    const struct debug_origin *at, bool demangle)
+int debug_info_open(struct debug_info **out, int fd, struct debug_files *files,
+		    struct debug_finder *finder, const struct debug_origin *at, bool demangle)
 {
 	struct debug_info *d = calloc(1, sizeof(*d));
 	int err;
@@ -86,9 +148,12 @@ int debug_info_open(struct debug_info **out, int fd, struct debug_finder *finder
 	*out = NULL;
 	if (!d) {
 		close(fd);
+		if (files)
+			debug_files_close(files);
 		return -ENOMEM;
 	}
 	d->fd = fd;
+	d->files = files ? *files : DEBUG_FILES_NONE;
 	d->finder = finder;
 	d->demangle = demangle;
 	err = init(d, at);
@@ -104,12 +169,6 @@ int debug_info_open(struct debug_info **out, int fd, struct debug_finder *finder
 	return 0;
 }
 
-static void close_fd(int fd)
-{
-	if (fd >= 0)
-		close(fd);
-}
-
 void debug_info_close(struct debug_info *d)
 {
 	if (!d)
@@ -117,9 +176,7 @@ void debug_info_close(struct debug_info *d)
 	dwarf_info_close(d->dwarf);
 	elf_file_close(d->elf);
 	close_fd(d->fd);
-	close_fd(d->debug_fd);
-	close_fd(d->alt_fd);
-	close_fd(d->package_fd);
+	debug_files_close(&d->files);
 	free((char *)d->origin.path);
 	free(d);
 }

@@ -12,13 +12,30 @@
 
 struct debug_info;
 
+/* The files that a file's debug information is in besides itself; -1: none, or not known. */
+struct debug_files {
+	int debug_fd, alt_fd, package_fd;
+	bool is_foreign; /* one of them is only below the root of another process */
+};
+
+#define DEBUG_FILES_NONE ((struct debug_files){.debug_fd = -1, .alt_fd = -1, .package_fd = -1})
+
 /*
- * Takes fd, also if it fails; the file was found at `at`, which is copied. finder is borrowed until
- * debug_info_close. 0, also if there is no debug information or none that can be read; what
- * elf_file_open returns; -ENOMEM. Not thread-safe.
+ * Finds those of the open file fd, found at `at`, to be closed with debug_files_close or given to
+ * debug_info_open. Files of split units are not among them. False: it has no debug information.
  */
-int debug_info_open(struct debug_info **out, int fd, struct debug_finder *finder,
-		    const struct debug_origin *at, bool demangle);
+bool debug_files_find(struct debug_files *out, int fd, struct debug_finder *finder,
+		      const struct debug_origin *at);
+void debug_files_close(struct debug_files *f);
+
+/*
+ * Takes fd and the files, also if it fails; files NULL: none. Those that are not among them are
+ * looked for. The file was found at `at`, which is copied. finder is borrowed until debug_info_close.
+ * 0, also if there is no debug information or none that can be read; what elf_file_open returns;
+ * -ENOMEM. Not thread-safe.
+ */
+int debug_info_open(struct debug_info **out, int fd, struct debug_files *files,
+		    struct debug_finder *finder, const struct debug_origin *at, bool demangle);
 void debug_info_close(struct debug_info *d); /* NULL is fine */
 
 const struct elf_file *debug_info_elf(const struct debug_info *d); /* the file itself */

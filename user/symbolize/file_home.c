@@ -23,7 +23,17 @@ static struct file_stamp stamp_of(const struct stat *st)
 	};
 }
 
-static int is_same_stamp(const struct file_stamp *a, const struct file_stamp *b)
+int file_stamp_read(struct file_stamp *out, int fd)
+{
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return -errno;
+	*out = stamp_of(&st);
+	return 0;
+}
+
+int file_stamp_is_same(const struct file_stamp *a, const struct file_stamp *b)
 {
 	return a->dev == b->dev && a->ino == b->ino && a->mtime_ns == b->mtime_ns &&
 	       a->size == b->size;
@@ -100,7 +110,7 @@ int file_home_open(const struct file_home *h)
 		return fd == -EINVAL ? -ESTALE : fd; /* no regular file: another one for sure */
 
 	const struct file_stamp stamp = stamp_of(&st);
-	if (is_same_stamp(&stamp, &h->stamp))
+	if (file_stamp_is_same(&stamp, &h->stamp))
 		return fd;
 	close(fd);
 	return -ESTALE;

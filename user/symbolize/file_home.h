@@ -15,6 +15,10 @@ struct file_stamp {
 	uint64_t dev, ino, mtime_ns, size;
 };
 
+/* Of an open file. 0 or negative errno. */
+int file_stamp_read(struct file_stamp *out, int fd);
+int file_stamp_is_same(const struct file_stamp *a, const struct file_stamp *b);
+
 /* Zero-initialized: none. */
 struct file_home {
 	char *path;    /* owned; NULL: no name leads to it */

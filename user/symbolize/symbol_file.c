@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static enum vp_sym_reason error_reason(int err)
 {
@@ -100,8 +99,7 @@ void symbol_file_fini(struct symbol_file *f)
 	symbol_file_drop_table(f);
 	free(f->exec);
 	file_home_fini(&f->home);
-	if (f->fd >= 0)
-		close(f->fd);
+	kept_files_close(&f->kept);
 	*f = SYMBOL_FILE_NONE;
 }
 

@@ -5,6 +5,7 @@
 
 #include "elf_symbols.h"
 #include "file_home.h"
+#include "kept_files.h"
 #include "name_cache.h"
 #include "symbolizer.h"
 
@@ -17,11 +18,11 @@ struct symbol_file {
 	size_t exec_cnt;
 	struct file_home home;
 	uint32_t tgid; /* below whose root debug files are looked for, too */
-	int fd;	       /* kept open; -1: none */
+	struct kept_files kept;
 };
 
 /* What symbol_file_fini leaves, and what to begin with. */
-#define SYMBOL_FILE_NONE ((struct symbol_file){.fd = -1})
+#define SYMBOL_FILE_NONE ((struct symbol_file){.kept = KEPT_FILES_NONE})
 
 /*
  * Reads the open file fd, or takes a negative errno as the reason why there is nothing to read.

@@ -10,6 +10,7 @@
 #include "symbolizer.h"
 
 #include "debug_file.h"
+#include "debug_info.h"
 #include "demangle.h"
 #include "kallsyms.h"
 #include "kernel_code.h"
@@ -23,10 +24,11 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define DEFAULT_MAX_BYTES (256ULL << 20)
-#define KEPT_FDS_MAX	  64
+#define KEPT_FDS_MAX	  256
 #define FILED_TABLES_MAX  64
 /* Others may push a table out again before its reader comes to it. */
 #define REREADS_MAX	  8
@@ -39,6 +41,7 @@ enum file_state { FILE_FAILED, FILE_LOADING, FILE_LOADED };
 struct entry {
 	struct symbol_file f;
 	enum file_state state;
+	int unreachable;      /* no name leads to it, or to its debug file, below our root */
 	int evicted;	      /* the table would be read again */
 	uint32_t serial;      /* of the table: another one each time it is read */
 	uint64_t used_at;     /* by the symbolizer's clock; atomic: written under the read lock */
@@ -51,7 +54,8 @@ struct vp_symbolizer {
 	char *kallsyms_path;
 	int is_copy; /* … is no file of this kernel's, and may change at any time */
 	uint64_t max_bytes, pack_bytes;
-	int demangle, keep_unreachable, names_in_memory;
+	int demangle, names_in_memory;
+	uint64_t kept_max; /* descriptors of files kept open; 0: none */
 	struct debug_finder *finder;
 	int (*fetch)(void *ctx, const uint8_t *build_id, size_t len); /* as in the options */
 	void *fetch_ctx;
@@ -65,6 +69,8 @@ struct vp_symbolizer {
 	struct entry **tables;	      /* those that have a table */
 	size_t table_cnt, table_cap;
 	size_t filed_cnt; /* tables whose names stay in an open file, and loads that may make one */
+	struct entry *spare[KEPT_FDS_MAX]; /* whose kept files make room for unreachable ones */
+	size_t spare_cnt;
 	struct string_set strings;
 	struct entry vdso;
 	struct kallsyms *kernel;     /* NULL: not read yet */
@@ -110,7 +116,7 @@ static void set_reason(struct vp_symbolizer *s, struct entry *e, enum vp_sym_rea
 
 static int can_read_again(const struct entry *e)
 {
-	return e->f.home.path || e->f.fd >= 0;
+	return e->f.home.path || e->f.kept.part[KEPT_SELF].fd >= 0;
 }
 
 static void remove_table(struct vp_symbolizer *s, struct entry *e)
@@ -292,6 +298,31 @@ static void admit_table(struct vp_symbolizer *s, struct entry *e, struct symtab 
 	}
 }
 
+static void let_files_go(struct vp_symbolizer *s, struct entry *e)
+{
+	s->stats.kept_fd_cnt -= kept_files_cnt(&e->f.kept);
+	s->stats.unkept_cnt++;
+	kept_files_close(&e->f.kept);
+}
+
+/* The entry's files stay open if there is room for them. With the lock held. */
+static void admit_files(struct vp_symbolizer *s, struct entry *e)
+{
+	const size_t cnt = kept_files_cnt(&e->f.kept);
+
+	while (e->unreachable && s->spare_cnt && s->stats.kept_fd_cnt + cnt > s->kept_max)
+		let_files_go(s, s->spare[--s->spare_cnt]);
+	if (cnt && s->stats.kept_fd_cnt + cnt <= s->kept_max) {
+		s->stats.kept_fd_cnt += cnt;
+		if (!e->unreachable)
+			s->spare[s->spare_cnt++] = e;
+		return;
+	}
+	kept_files_close(&e->f.kept);
+	s->stats.unreachable_cnt += (uint64_t)e->unreachable;
+	s->stats.unkept_cnt += cnt && !e->unreachable;
+}
+
 static void publish(struct vp_symbolizer *s, struct entry *e, const struct symbol_file *read)
 {
 	struct symtab *table = read->table;
@@ -302,25 +333,28 @@ static void publish(struct vp_symbolizer *s, struct entry *e, const struct symbo
 	e->state = FILE_LOADED;
 	s->stats.file_cnt[e->f.info.reason]++;
 	count_bytes(s, e);
+	admit_files(s, e);
 	if (table)
 		admit_table(s, e, table);
 	pthread_rwlock_unlock(&s->lock);
 }
 
-/* A file that can be found again by its name is closed; a bounded number of others is kept. */
-static void keep_or_close(struct vp_symbolizer *s, struct symbol_file *f, int fd)
+/* Of the file, just read: closes it, or opens its debug files, too, to be kept with it. */
+static void keep_or_close(struct vp_symbolizer *s, struct entry *e, struct symbol_file *f, int fd,
+			  const struct debug_origin *at)
 {
-	int unreachable = symbol_file_is_elf(f) && (!f->home.path || f->home.tgid), keep;
+	struct debug_files debug;
 
-	pthread_rwlock_wrlock(&s->lock);
-	keep = s->keep_unreachable && unreachable && s->stats.kept_fd_cnt < KEPT_FDS_MAX;
-	s->stats.kept_fd_cnt += keep;
-	s->stats.unreachable_cnt += unreachable && !keep;
-	pthread_rwlock_unlock(&s->lock);
-	if (keep)
-		f->fd = fd;
-	else
-		close(fd);
+	e->unreachable = symbol_file_is_elf(f) && (!f->home.path || f->home.tgid);
+	if (!s->kept_max || !symbol_file_is_elf(f)) {
+		kept_files_close(&f->kept);
+		return;
+	}
+	f->info.has_debug = debug_files_find(&debug, fd, s->finder, at);
+	e->unreachable |= debug.is_foreign;
+	kept_files_put(&f->kept, KEPT_DEBUG, debug.debug_fd);
+	kept_files_put(&f->kept, KEPT_ALT, debug.alt_fd);
+	kept_files_put(&f->kept, KEPT_PACKAGE, debug.package_fd);
 }
 
 /* Takes fd, which may be a negative errno. m may be NULL. */
@@ -332,10 +366,11 @@ static int load_fd(struct vp_symbolizer *s, struct entry *e, int fd, const struc
 
 	if (fd >= 0) /* before it is read: what is written meanwhile makes it another file */
 		err = file_home_find(&read.home, fd, at->path, m);
+	kept_files_put(&read.kept, KEPT_SELF, fd);
 	if (!err)
 		err = read_file(s, fd, at, &read);
-	if (fd >= 0)
-		keep_or_close(s, &read, fd);
+	if (!err)
+		keep_or_close(s, e, &read, fd, at);
 	if (err) {
 		symbol_file_fini(&read);
 		unreserve(s, e);
@@ -402,13 +437,11 @@ int vp_symbolizer_file_info(struct vp_symbolizer *s, uint32_t file_id, struct vp
 /* The entry's home stays as it is once it is loaded. */
 static int open_again(struct vp_symbolizer *s, const struct entry *e)
 {
-	int fd = -1;
-
 	pthread_rwlock_rdlock(&s->lock);
-	if (e->f.fd >= 0)
-		fd = fcntl(e->f.fd, F_DUPFD_CLOEXEC, 0);
+	int fd = kept_files_open(&e->f.kept, KEPT_SELF);
+
 	pthread_rwlock_unlock(&s->lock);
-	return fd >= 0 ? fd : file_home_open(&e->f.home);
+	return fd == -ENOENT ? file_home_open(&e->f.home) : fd;
 }
 
 int vp_symbolizer_open(struct vp_symbolizer *s, uint32_t file_id)
@@ -419,6 +452,20 @@ int vp_symbolizer_open(struct vp_symbolizer *s, uint32_t file_id)
 
 	pthread_rwlock_unlock(&s->lock);
 	return known ? open_again(s, e) : -ENOENT;
+}
+
+void vp_symbolizer_open_debug(struct vp_symbolizer *s, uint32_t file_id, struct debug_files *out)
+{
+	*out = DEBUG_FILES_NONE;
+	pthread_rwlock_rdlock(&s->lock);
+	const struct entry *e = ptr_map_get(&s->files, file_id);
+
+	if (e && e->state == FILE_LOADED) {
+		out->debug_fd = kept_files_open(&e->f.kept, KEPT_DEBUG);
+		out->alt_fd = kept_files_open(&e->f.kept, KEPT_ALT);
+		out->package_fd = kept_files_open(&e->f.kept, KEPT_PACKAGE);
+	}
+	pthread_rwlock_unlock(&s->lock);
 }
 
 struct debug_finder *vp_symbolizer_finder(struct vp_symbolizer *s)
@@ -926,6 +973,16 @@ static int read_vdso(struct entry *e)
 	return symbol_file_read_memory(&e->f, image, size);
 }
 
+/* The others are for who opens files as they come: that must not fail. */
+static uint64_t kept_fds_max(void)
+{
+	struct rlimit files;
+
+	if (getrlimit(RLIMIT_NOFILE, &files) || files.rlim_cur / 4 >= KEPT_FDS_MAX)
+		return KEPT_FDS_MAX;
+	return files.rlim_cur / 4;
+}
+
 static int init(struct vp_symbolizer *s, const struct vp_symbolizer_opts *opts)
 {
 	const char *path = opts && opts->kallsyms_path ? opts->kallsyms_path : "/proc/kallsyms";
@@ -937,7 +994,7 @@ static int init(struct vp_symbolizer *s, const struct vp_symbolizer_opts *opts)
 	s->max_bytes = opts && opts->max_bytes ? opts->max_bytes : DEFAULT_MAX_BYTES;
 	s->pack_bytes = opts && opts->pack_bytes ? opts->pack_bytes : s->max_bytes / 8;
 	s->demangle = !opts || opts->demangle;
-	s->keep_unreachable = opts && opts->keep_unreachable;
+	s->kept_max = opts && opts->keep_files ? kept_fds_max() : 0;
 	s->names_in_memory = opts && opts->names_in_memory;
 	s->vdso.serial = ++s->last_serial;
 	s->vdso.f = SYMBOL_FILE_NONE;

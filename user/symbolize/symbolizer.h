@@ -2,7 +2,8 @@
 /*
  * From (file, file offset) and kernel addresses to names. Tables are read once per file, as
  * soon as a sample needs them (the process may be gone a moment later). The only files that stay
- * open are, at most 64 of them, those of large tables, whose names are read as they are asked for.
+ * open are, at most 64 of them, those of large tables, whose names are read as they are asked for,
+ * and those that are kept because someone opens them later.
  */
 #ifndef VP_SYMBOLIZER_H
 #define VP_SYMBOLIZER_H
@@ -14,6 +15,7 @@
 #include <stdint.h>
 
 struct vp_symbolizer;
+struct debug_files;
 struct debug_finder;
 
 /* Where a name came from; vp_sym_source_text() for programs. Append only. */
@@ -77,6 +79,7 @@ struct vp_file_info {
 	uint8_t build_id[VP_BUILD_ID_MAX];
 	uint8_t build_id_len; /* 0: none */
 	size_t symbol_cnt;
+	int has_debug; /* there was debug information, its own or in other files; if keep_files */
 	size_t symtab_cnt; /* … of a .symtab, its own or its debug file's: there are no better ones */
 	uint64_t bytes; /* memory its table takes; 0 while it is evicted */
 };
@@ -101,10 +104,12 @@ struct vp_symbolizer_opts {
 	uint64_t pack_bytes;
 	int demangle;
 	/*
-	 * For vp_symbolizer_open: a file that no name leads to below our root (deleted, replaced, of
-	 * another mount namespace) when it is loaded is kept open, up to 64 of them.
+	 * For vp_symbolizer_open and vp_symbolizer_open_debug: what is loaded, and the files that its
+	 * debug information is in, are kept open, up to 256 of them or a quarter of what this process
+	 * may open. Those that no name leads to below our root (deleted, replaced, of another mount
+	 * namespace) take the place of others, which are lost only if they are deleted later.
 	 */
-	int keep_unreachable;
+	int keep_files;
 	const char *host_root; /* whose /usr/lib/debug has debug files; NULL: "/" */
 	/* Where debug files are got from that are nowhere here; a debug_fetch_fn. NULL: nowhere. */
 	int (*fetch)(void *ctx, const uint8_t *build_id, size_t len);
@@ -145,6 +150,12 @@ int vp_symbolizer_file_info(struct vp_symbolizer *s, uint32_t file_id, struct vp
  * written to; -ENOENT: it was never loaded, or nothing leads to it any more; or another errno.
  */
 int vp_symbolizer_open(struct vp_symbolizer *s, uint32_t file_id);
+
+/*
+ * The files its debug information is in besides itself, as far as they were kept; the caller closes
+ * them, and looks for the others. They too are to be read by pread.
+ */
+void vp_symbolizer_open_debug(struct vp_symbolizer *s, uint32_t file_id, struct debug_files *out);
 
 /* What finds the debug files of its files; the symbolizer's. */
 struct debug_finder *vp_symbolizer_finder(struct vp_symbolizer *s);
@@ -200,8 +211,9 @@ struct vp_symbolizer_stats {
 	/* Files that lost their names to the limit: no room, or evicted and gone since. */
 	uint64_t lost_file_cnt;
 	uint64_t lost_name_cnt;	  /* look-ups without a name for want of room */
-	uint64_t kept_fd_cnt;	  /* files kept open: no name leads to them */
-	uint64_t unreachable_cnt; /* files of that kind that were not */
+	uint64_t kept_fd_cnt;	  /* descriptors of files that are kept open */
+	uint64_t unreachable_cnt; /* files that no name leads to and that are not kept */
+	uint64_t unkept_cnt;	  /* other files that are not, for want of descriptors */
 };
 
 void vp_symbolizer_get_stats(struct vp_symbolizer *s, struct vp_symbolizer_stats *out);

@@ -43,5 +43,5 @@ void vp_utf8_cut(char *s, size_t max)
 	/* no more than one character's bytes back: the text need not be UTF-8 */
 	for (int i = 0; i < 3 && kept > 0 && ((unsigned char)s[kept] & 0xc0) == 0x80; i++)
 		kept--;
-	strcpy(s + kept, CUT_MARK);
+	memcpy(s + kept, CUT_MARK, sizeof(CUT_MARK));
 }
