@@ -554,6 +554,8 @@ static void wait_for_debug_files(struct run *r, uint64_t deadline_ns)
 			break;
 		}
 	}
+	/* one that came as the wait ended was meant for it, and must not end what follows */
+	sigtimedwait(&ends, NULL, &(struct timespec){0});
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 }
 
