@@ -165,6 +165,20 @@ BENCH const char *bench_sibling(const char *name)
 	return path;
 }
 
+/* Memory that is ours alone, KiB. */
+BENCH double bench_private_kb(void)
+{
+	char line[256];
+	long kb = 0;
+	FILE *f = fopen("/proc/self/status", "re");
+
+	while (f && fgets(line, sizeof(line), f))
+		sscanf(line, "RssAnon: %ld", &kb);
+	if (f)
+		fclose(f);
+	return (double)kb;
+}
+
 #define BENCH_VMAPROF	  "../../vmaprof"
 #define BENCH_WORKLOAD(x) "../workloads/" x
 

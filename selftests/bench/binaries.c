@@ -31,19 +31,6 @@ struct library {
 	uint32_t name[NAME_CNT];
 };
 
-static double private_mb(void)
-{
-	char line[256];
-	long kb = 0;
-	FILE *f = fopen("/proc/self/status", "re");
-
-	while (f && fgets(line, sizeof(line), f))
-		sscanf(line, "RssAnon: %ld", &kb);
-	if (f)
-		fclose(f);
-	return (double)kb * 1024 / MB;
-}
-
 static bool read_library(struct library *l)
 {
 	struct stat st;
@@ -155,7 +142,7 @@ struct peak {
 static void note_peak(struct vp_symbolizer *s, struct peak *p)
 {
 	struct vp_symbolizer_stats st;
-	double mb = private_mb(), counted;
+	double mb = bench_private_kb() * 1024 / MB, counted;
 
 	vp_symbolizer_get_stats(s, &st);
 	counted = (double)(st.table_bytes + st.fixed_bytes + st.name_bytes) / MB;
@@ -192,7 +179,7 @@ static void measure(struct library *l)
 	if (vp_symbolizer_new(&s, &opts))
 		bench_die("out of memory");
 	malloc_trim(0);
-	const double before = private_mb();
+	const double before = bench_private_kb() * 1024 / MB;
 	uint64_t start = bench_cpu_ns();
 	for (unsigned int i = 1; i <= FILE_CNT; i++) {
 		vp_symbolizer_load_path(s, i, path_of(i));

@@ -20,19 +20,6 @@
 
 static uint64_t pcs[PC_CNT], offsets[PC_CNT];
 
-static double private_kb(void)
-{
-	char line[256];
-	long kb = 0;
-	FILE *f = fopen("/proc/self/status", "re");
-
-	while (f && fgets(line, sizeof(line), f))
-		sscanf(line, "RssAnon: %ld", &kb);
-	if (f)
-		fclose(f);
-	return (double)kb;
-}
-
 /* Functions with their sizes, by nm; each as likely as it is long. How many were read. */
 static size_t read_pcs(const char *path)
 {
@@ -108,7 +95,7 @@ static void measure_once(const char *path, const struct vp_symbolizer_opts *opts
 	if (vp_symbolizer_new(&s, opts))
 		bench_die("out of memory");
 	malloc_trim(0);
-	before = private_kb();
+	before = bench_private_kb();
 	start = bench_cpu_ns();
 	vp_symbolizer_load_path(s, FILE_ID, path);
 	bench_add(&m->load_ms, ms_since(start));
@@ -123,7 +110,7 @@ static void measure_once(const char *path, const struct vp_symbolizer_opts *opts
 		ask_all(s);
 	bench_add(&m->warm_us, ms_since(start) * 1e3 / PC_CNT / WARM_ROUNDS);
 	malloc_trim(0);
-	m->kept_kb = private_kb() - before;
+	m->kept_kb = bench_private_kb() - before;
 	vp_symbolizer_file_info(s, FILE_ID, &m->info);
 	vp_symbolizer_free(s);
 }

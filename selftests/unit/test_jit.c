@@ -63,11 +63,11 @@ static void read_life(const struct vp_proc_id *id)
 
 static void expect_of(const struct vp_proc_id *id, uint64_t addr, const char *name)
 {
-	char got[VP_JIT_NAME_BYTES];
+	struct vp_jit_symbol got;
 
-	if (vp_jit_find(jit, id, addr, got))
-		strcpy(got, "none");
-	cr_expect(eq(str, (char *)got, (char *)name), "at %lx", addr);
+	if (vp_jit_look_up(jit, id, addr, &got))
+		strcpy(got.name, "none");
+	cr_expect(eq(str, (char *)got.name, (char *)name), "at %lx", addr);
 }
 
 static void expect(uint64_t addr, const char *name)
@@ -384,12 +384,12 @@ static atomic_bool written;
 
 static void *read_often(void *arg)
 {
-	char name[VP_JIT_NAME_BYTES];
+	struct vp_jit_symbol sym;
 
 	(void)arg;
 	while (!written) {
 		vp_jit_read(jit, &life, NULL);
-		vp_jit_find(jit, &life, 0x10000, name);
+		vp_jit_look_up(jit, &life, 0x10000, &sym);
 	}
 	return NULL;
 }

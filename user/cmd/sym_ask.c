@@ -38,7 +38,6 @@ struct query {
 
 struct vp_sym {
 	struct vp_symbolizer *symbolizer;
-	struct debug_finder *debug_finder;
 	struct kernel_debug *kernel_debug;
 	struct vp_strings strings;
 	struct vp_finder *finder; /* NULL: a file's addresses */
@@ -284,7 +283,7 @@ static int module_of(struct vp_sym *s, const struct vp_mapped_file *f, uint32_t 
 	*module = (uint32_t)s->module_cnt;
 	err = add_module(s, &m);
 	if (!err)
-		err = vp_sym_module_open_mapped(m, s->symbolizer, s->debug_finder, f);
+		err = vp_sym_module_open_mapped(m, s->symbolizer, f);
 	return err;
 }
 
@@ -505,7 +504,7 @@ static int open_kernel(struct vp_sym *s)
 {
 	const struct kernel_debug_opts opts = {
 		.names = s->symbolizer,
-		.finder = s->debug_finder,
+		.finder = vp_symbolizer_finder(s->symbolizer),
 		.demangle = s->demangle,
 	};
 
@@ -520,8 +519,7 @@ static int open_sym(struct vp_sym **out, bool demangle, struct vp_err *e)
 	*out = s;
 	if (s)
 		s->demangle = demangle;
-	if (!s || vp_symbolizer_new(&s->symbolizer, &opts) ||
-	    debug_finder_new(&s->debug_finder, NULL) || open_kernel(s)) {
+	if (!s || vp_symbolizer_new(&s->symbolizer, &opts) || open_kernel(s)) {
 		vp_sym_close(s);
 		vp_err_set(e, -ENOMEM, "out of memory");
 		return -ENOMEM;
@@ -555,7 +553,7 @@ int vp_sym_open_file(struct vp_sym **out, const char *path, bool demangle, struc
 		return err;
 	err = add_module(s, &m);
 	if (!err)
-		err = vp_sym_module_open_path(m, s->symbolizer, s->debug_finder, path);
+		err = vp_sym_module_open_path(m, s->symbolizer, path);
 	if (err)
 		vp_err_set(e, err, "out of memory");
 	else
@@ -610,7 +608,6 @@ void vp_sym_close(struct vp_sym *s)
 	free(s->frame);
 	vp_strings_free(&s->strings);
 	kernel_debug_free(s->kernel_debug);
-	debug_finder_free(s->debug_finder);
 	vp_symbolizer_free(s->symbolizer);
 	free(s);
 }

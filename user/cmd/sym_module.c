@@ -34,8 +34,7 @@ static int open_fd(struct vp_sym_module *m, struct debug_finder *finder, int fd,
 	return 0;
 }
 
-int vp_sym_module_open_path(struct vp_sym_module *m, struct vp_symbolizer *s,
-			    struct debug_finder *finder, const char *path)
+int vp_sym_module_open_path(struct vp_sym_module *m, struct vp_symbolizer *s, const char *path)
 {
 	char *absolute = realpath(path, NULL);
 	int err;
@@ -44,11 +43,11 @@ int vp_sym_module_open_path(struct vp_sym_module *m, struct vp_symbolizer *s,
 	if (!m->name)
 		return -ENOMEM;
 	err = vp_symbolizer_load_path(s, m->file_id, path);
-	return err ? err : open_fd(m, finder, mapped_file_open_path(path), 0);
+	return err ? err : open_fd(m, vp_symbolizer_finder(s), mapped_file_open_path(path), 0);
 }
 
 int vp_sym_module_open_mapped(struct vp_sym_module *m, struct vp_symbolizer *s,
-			      struct debug_finder *finder, const struct vp_mapped_file *f)
+			      const struct vp_mapped_file *f)
 {
 	int err;
 
@@ -57,7 +56,7 @@ int vp_sym_module_open_mapped(struct vp_sym_module *m, struct vp_symbolizer *s,
 		return -ENOMEM;
 	m->key = (struct vp_sym_module_key){f->user_ino, f->user_dev_major, f->user_dev_minor};
 	err = vp_symbolizer_load(s, m->file_id, f);
-	return err ? err : open_fd(m, finder, mapped_file_open(f, NULL), f->tgid);
+	return err ? err : open_fd(m, vp_symbolizer_finder(s), mapped_file_open(f, NULL), f->tgid);
 }
 
 void vp_sym_module_close(struct vp_sym_module *m)

@@ -23,10 +23,9 @@ struct vp_sym_module {
  * Opens it by a path, or through a mapping. 0, also if that fails: then there is little to know.
  * -ENOMEM. In any case to be closed.
  */
-int vp_sym_module_open_path(struct vp_sym_module *m, struct vp_symbolizer *s,
-			    struct debug_finder *finder, const char *path);
+int vp_sym_module_open_path(struct vp_sym_module *m, struct vp_symbolizer *s, const char *path);
 int vp_sym_module_open_mapped(struct vp_sym_module *m, struct vp_symbolizer *s,
-			      struct debug_finder *finder, const struct vp_mapped_file *f);
+			      const struct vp_mapped_file *f);
 void vp_sym_module_close(struct vp_sym_module *m);
 
 #endif

@@ -435,24 +435,19 @@ uint32_t vp_namer_add(struct vp_namer *n, const struct vp_at *at, uint32_t proc)
 	return (uint32_t)n->named_cnt++;
 }
 
-static int cmp_u64(uint64_t a, uint64_t b)
-{
-	return a < b ? -1 : a > b;
-}
-
 /* Files together, each from its beginning to its end. */
 static int by_place(const void *va, const void *vb, void *ctx)
 {
 	const struct vp_namer *n = ctx;
 	uint32_t na = *(const uint32_t *)va, nb = *(const uint32_t *)vb;
 	const struct vp_at *a = &n->named[na].at, *b = &n->named[nb].at;
-	int diff = cmp_u64(a->verdict, b->verdict);
+	int diff = vp_cmp_u64(a->verdict, b->verdict);
 
 	if (!diff)
-		diff = cmp_u64(a->file_id, b->file_id);
+		diff = vp_cmp_u64(a->file_id, b->file_id);
 	if (!diff)
-		diff = cmp_u64(a->value, b->value);
-	return diff ? diff : cmp_u64(na, nb);
+		diff = vp_cmp_u64(a->value, b->value);
+	return diff ? diff : vp_cmp_u64(na, nb);
 }
 
 static size_t same_file(const struct vp_namer *n, const uint32_t *numbers, size_t max)

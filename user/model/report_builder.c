@@ -120,29 +120,24 @@ struct hit {
 	uint64_t count;
 };
 
-static int cmp_u64(uint64_t a, uint64_t b)
-{
-	return a < b ? -1 : a > b;
-}
-
 static int by_line(const void *va, const void *vb)
 {
 	const struct vp_shown *a = &((const struct hit *)va)->at,
 			      *b = &((const struct hit *)vb)->at;
-	int diff = cmp_u64(a->label, b->label);
+	int diff = vp_cmp_u64(a->label, b->label);
 
 	if (!diff)
-		diff = cmp_u64(a->file, b->file);
-	return diff ? diff : cmp_u64(a->line, b->line);
+		diff = vp_cmp_u64(a->file, b->file);
+	return diff ? diff : vp_cmp_u64(a->line, b->line);
 }
 
 static int by_label_and_count(const void *va, const void *vb)
 {
 	const struct hit *a = va, *b = vb;
-	int diff = cmp_u64(a->at.label, b->at.label);
+	int diff = vp_cmp_u64(a->at.label, b->at.label);
 
 	if (!diff)
-		diff = cmp_u64(b->count, a->count);
+		diff = vp_cmp_u64(b->count, a->count);
 	return diff ? diff : by_line(va, vb);
 }
 
@@ -284,8 +279,8 @@ static int make_stacks(struct builder *b, const uint32_t *numbers, size_t frame_
 
 static int by_frames(const void *a, const void *b)
 {
-	return cmp_u64(((const struct vp_nameless *)b)->frame_cnt,
-		       ((const struct vp_nameless *)a)->frame_cnt);
+	return vp_cmp_u64(((const struct vp_nameless *)b)->frame_cnt,
+			  ((const struct vp_nameless *)a)->frame_cnt);
 }
 
 static void blame(struct builder *b, const struct vp_named *m, struct vp_nameless *module)

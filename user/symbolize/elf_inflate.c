@@ -31,18 +31,28 @@ struct packed {
 	size_t bytes_cnt;
 };
 
+/* Behind a header of so many bytes that says type and size. */
+static bool is_packed(struct packed *p, const uint8_t *in, size_t in_cnt, size_t header,
+		      uint32_t type, uint64_t size)
+{
+	*p = (struct packed){
+		.type = type,
+		.size = size,
+		.bytes = in + header,
+		.bytes_cnt = in_cnt - header,
+	};
+	return true;
+}
+
 static bool parse_gnu(const uint8_t *in, size_t size, struct packed *p)
 {
 	const size_t magic = sizeof(GNU_MAGIC) - 1, header = magic + sizeof(p->size);
+	uint64_t unpacked;
 
 	if (size < header || memcmp(in, GNU_MAGIC, magic) != 0)
 		return false;
-	memcpy(&p->size, in + magic, sizeof(p->size));
-	p->size = be64toh(p->size);
-	p->type = ELFCOMPRESS_ZLIB;
-	p->bytes = in + header;
-	p->bytes_cnt = size - header;
-	return true;
+	memcpy(&unpacked, in + magic, sizeof(unpacked));
+	return is_packed(p, in, size, header, ELFCOMPRESS_ZLIB, be64toh(unpacked));
 }
 
 static bool parse_elf64(const uint8_t *in, size_t size, struct packed *p)
@@ -52,11 +62,7 @@ static bool parse_elf64(const uint8_t *in, size_t size, struct packed *p)
 	if (size < sizeof(header))
 		return false;
 	memcpy(&header, in, sizeof(header));
-	p->size = header.ch_size;
-	p->type = header.ch_type;
-	p->bytes = in + sizeof(header);
-	p->bytes_cnt = size - sizeof(header);
-	return true;
+	return is_packed(p, in, size, sizeof(header), header.ch_type, header.ch_size);
 }
 
 static bool parse_elf32(const uint8_t *in, size_t size, struct packed *p)
@@ -66,11 +72,7 @@ static bool parse_elf32(const uint8_t *in, size_t size, struct packed *p)
 	if (size < sizeof(header))
 		return false;
 	memcpy(&header, in, sizeof(header));
-	p->size = header.ch_size;
-	p->type = header.ch_type;
-	p->bytes = in + sizeof(header);
-	p->bytes_cnt = size - sizeof(header);
-	return true;
+	return is_packed(p, in, size, sizeof(header), header.ch_type, header.ch_size);
 }
 
 static bool parse(enum elf_inflate_header header, const uint8_t *in, size_t size, struct packed *p)

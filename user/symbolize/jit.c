@@ -461,21 +461,6 @@ static bool find_code(struct vp_jit *j, const struct vp_proc_id *life, uint64_t 
 	return false;
 }
 
-int vp_jit_find(struct vp_jit *j, const struct vp_proc_id *life, uint64_t addr,
-		char name[VP_JIT_NAME_BYTES])
-{
-	struct jit_found found;
-	const char *source;
-	bool is_there;
-
-	pthread_mutex_lock(&j->lock);
-	is_there = find_code(j, life, addr, &found, &source);
-	if (is_there)
-		stpcpy(name, found.name);
-	pthread_mutex_unlock(&j->lock);
-	return is_there ? 0 : -ENOENT;
-}
-
 int vp_jit_look_up(struct vp_jit *j, const struct vp_proc_id *life, uint64_t addr,
 		   struct vp_jit_symbol *out)
 {

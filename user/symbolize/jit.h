@@ -45,10 +45,6 @@ int vp_jit_read(struct vp_jit *j, const struct vp_proc_id *life, const struct vp
  */
 int vp_jit_inherit(struct vp_jit *j, const struct vp_proc_id *life, const struct vp_proc_id *from);
 
-/* What is at a run-time address: 0 and its name, or -ENOENT. */
-int vp_jit_find(struct vp_jit *j, const struct vp_proc_id *life, uint64_t addr,
-		char name[VP_JIT_NAME_BYTES]);
-
 struct vp_jit_symbol {
 	char name[VP_JIT_NAME_BYTES];
 	char file[PATH_MAX];
@@ -57,7 +53,7 @@ struct vp_jit_symbol {
 	const char *source; /* "jitdump" or "perf_map" */
 };
 
-/* The same with all that is known. */
+/* What is at a run-time address: 0, or -ENOENT. */
 int vp_jit_look_up(struct vp_jit *j, const struct vp_proc_id *life, uint64_t addr,
 		   struct vp_jit_symbol *out);
 

@@ -2,13 +2,12 @@
 #include "jit_table.h"
 
 #include "../util/array.h"
+#include "../util/utf8.h"
 
 #include <string.h>
 
 /* In place of a name: that of the code with this index. */
 #define NAME_BY_INDEX UINT32_MAX
-
-#define CUT_MARK "\xe2\x80\xa6" /* … */
 
 struct jit_range {
 	uint64_t start, end;
@@ -280,16 +279,6 @@ static int make_room(struct jit_table *t, size_t more)
 
 /* ---- adding ----------------------------------------------------------------------------------- */
 
-/* How much of a name is kept: whole characters. */
-static size_t cut_name(const char *name, size_t len)
-{
-	size_t max = VP_JIT_NAME_BYTES - sizeof(CUT_MARK), kept = max;
-
-	while (kept > max - 3 && ((unsigned char)name[kept] & 0xc0) == 0x80)
-		kept--;
-	return kept < len ? kept : len;
-}
-
 static uint32_t put_name(struct jit_table *t, const char *name, size_t len,
 			 const struct jit_lines *lines)
 {
@@ -299,7 +288,10 @@ static uint32_t put_name(struct jit_table *t, const char *name, size_t len,
 	if (len < VP_JIT_NAME_BYTES)
 		to = mempcpy(to, name, len);
 	else
-		to = stpcpy(mempcpy(to, name, cut_name(name, len)), CUT_MARK);
+		to = stpcpy(
+			mempcpy(to, name,
+				vp_utf8_fit(name, VP_JIT_NAME_BYTES - sizeof(VP_UTF8_CUT_MARK))),
+			VP_UTF8_CUT_MARK);
 	*to++ = '\0';
 	t->name_bytes = (size_t)(to - t->names);
 	if (t->keeps_lines) {

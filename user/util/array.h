@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 
 /*
@@ -25,6 +26,12 @@ static inline int vp_array_room(void **array, size_t *cap, size_t cnt, size_t mo
 	*array = p;
 	*cap = bigger;
 	return 0;
+}
+
+/* For comparison functions of qsort: ascending. */
+static inline int vp_cmp_u64(uint64_t a, uint64_t b)
+{
+	return a < b ? -1 : a > b;
 }
 
 #endif

@@ -32,16 +32,19 @@ size_t vp_utf8_len(const char *str)
 	return 4;
 }
 
-#define CUT_MARK "\u2026" /* three bytes */
+size_t vp_utf8_fit(const char *s, size_t max)
+{
+	size_t kept = max;
+
+	/* no more than one character's bytes back: the text need not be UTF-8 */
+	while (kept > 0 && kept + 3 > max && ((unsigned char)s[kept] & 0xc0) == 0x80)
+		kept--;
+	return kept;
+}
 
 void vp_utf8_cut(char *s, size_t max)
 {
-	size_t kept = max - (sizeof(CUT_MARK) - 1);
-
-	if (strnlen(s, max + 1) <= max)
-		return;
-	/* no more than one character's bytes back: the text need not be UTF-8 */
-	for (int i = 0; i < 3 && kept > 0 && ((unsigned char)s[kept] & 0xc0) == 0x80; i++)
-		kept--;
-	memcpy(s + kept, CUT_MARK, sizeof(CUT_MARK));
+	if (strnlen(s, max + 1) > max)
+		memcpy(s + vp_utf8_fit(s, max - (sizeof(VP_UTF8_CUT_MARK) - 1)), VP_UTF8_CUT_MARK,
+		       sizeof(VP_UTF8_CUT_MARK));
 }

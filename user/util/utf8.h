@@ -11,6 +11,12 @@
  */
 size_t vp_utf8_len(const char *s);
 
+/* What a text that is cut ends with. */
+#define VP_UTF8_CUT_MARK "\xe2\x80\xa6" /* … */
+
+/* How many of the first max bytes of a longer text to keep, so that no character is cut. */
+size_t vp_utf8_fit(const char *s, size_t max);
+
 /*
  * Cuts s, in place, to max bytes at most (4 or more) if it is longer: between characters, and with
  * "…" at the end.
