@@ -42,3 +42,18 @@ grep -Eq '^--debuginfod: ([1-9][0-9]+) debug files asked for, 0 found, 0 not the
 asked=$(wc -l <"$TMPDIR/asked")
 [ "$asked" -ge 1 ] || fail "the server was never asked"
 [ "$asked" -le 8 ] || fail "a silent server was asked $asked times"
+
+# Ctrl-C in the wait ends the wait only, and one more does not throw away what is being written.
+said=$TMPDIR/interrupted.err
+"$VMAPROF" record -a -F 299 --debuginfod --duration 1 -o "$folded" 2>"$said" &
+pid=$!
+until grep -qs '^waiting up to' "$said"; do
+	[ -d /proc/$pid ] || fail "it ended without a wait"
+	sleep 0.02
+done
+kill -INT $pid
+kill -TERM $pid
+wait $pid
+STATUS=$?
+[ "$STATUS" = 0 ] || fail "Ctrl-C in the wait: exit $STATUS"
+assert_chain "$folded" 'main;outer;middle;inner' chain 90

@@ -16,6 +16,7 @@
 #include "../util/procinfo.h"
 #include "../util/terminal.h"
 #include "record_args.h"
+#include "record_end.h"
 #include "record_perfdata.h"
 #include "record_rows.h"
 #include "record_wait.h"
@@ -29,7 +30,6 @@
 #include <stdlib.h>
 #include <linux/magic.h>
 #include <poll.h>
-#include <pthread.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
@@ -480,47 +480,21 @@ static void show_progress(void *ctx)
 			: 0.0);
 }
 
-/* The temporary file, for the handler. */
-static char *volatile abort_path;
-
-/* A second Ctrl-C, while the result is being written: no half file is left. */
-static void abort_now(int sig)
-{
-	if (abort_path)
-		unlink(abort_path);
-	_exit(128 + sig);
-}
-
-static int allow_abort(struct run *r, struct vp_err *e)
-{
-	const char *path = vp_outfile_temporary(r->out);
-	struct sigaction act = {.sa_handler = abort_now};
-
-	if (path) {
-		abort_path = strdup(path);
-		if (!abort_path)
-			return vp_err_set(e, -ENOMEM, "out of memory");
-	}
-	sigaction(SIGINT, &act, NULL);
-	sigaction(SIGTERM, &act, NULL);
-	sigaction(SIGHUP, &act, NULL);
-	sigaction(SIGQUIT, &act, NULL);
-	return 0;
-}
-
 static int wait_for_end(struct run *r, struct vp_err *e)
 {
 	bool show = !r->args.quiet && isatty(STDERR_FILENO);
 	int err = watch_targets(r, e);
 
-	if (!err)
-		err = allow_abort(r, e);
 	if (err)
 		return err;
+	if (vp_end_signals_take(vp_outfile_temporary(r->out), r->args.quiet))
+		return vp_err_set(e, -ENOMEM, "out of memory");
 	err = vp_waiter_wait(r->waiter, r->args.duration_ns, show ? show_progress : NULL, r);
 	if (show)
 		fputs("\r\033[K", stderr);
-	return err ? vp_err_set(e, err, "waiting: %s", strerror(-err)) : 0;
+	if (err > 0)
+		vp_end_signals_used();
+	return err < 0 ? vp_err_set(e, err, "waiting: %s", strerror(-err)) : 0;
 }
 
 static bool stacks_are_missing(void *ctx)
@@ -534,29 +508,24 @@ static bool stacks_are_missing(void *ctx)
 static void wait_for_debug_files(struct run *r, uint64_t deadline_ns)
 {
 	const struct timespec slice = {.tv_nsec = 20000000};
+	unsigned int came = vp_end_signals_cnt();
 	size_t left = debuginfod_left(r->debuginfod);
-	sigset_t ends, old;
 
 	if (!left)
 		return;
-	sigemptyset(&ends);
-	sigaddset(&ends, SIGINT);
-	sigaddset(&ends, SIGTERM);
-	pthread_sigmask(SIG_BLOCK, &ends, &old);
+	vp_end_signals_allow();
 	if (!r->args.quiet)
 		fprintf(stderr,
 			"waiting up to %llu s for %zu debug file%s of --debuginfod; Ctrl-C: "
 			"without\n",
 			DEBUGINFOD_WAIT_NS / 1000000000, left, left == 1 ? "" : "s");
 	while (debuginfod_left(r->debuginfod) && vp_now_ns() < deadline_ns) {
-		if (sigtimedwait(&ends, NULL, &slice) > 0) {
+		if (vp_end_signals_cnt() != came) {
 			debuginfod_end_at(r->debuginfod, vp_now_ns());
 			break;
 		}
+		nanosleep(&slice, NULL);
 	}
-	/* one that came as the wait ended was meant for it, and must not end what follows */
-	sigtimedwait(&ends, NULL, &(struct timespec){0});
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
 }
 
 /* What is not there soon is not waited for. */

@@ -46,7 +46,7 @@ int vp_waiter_open(struct vp_waiter **out, struct vp_err *e)
 	sigaddset(&mask, SIGTERM);
 	sigaddset(&mask, SIGHUP);
 	sigprocmask(SIG_BLOCK, &mask, &w->old_mask);
-	fd = signalfd(-1, &mask, SFD_CLOEXEC);
+	fd = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
 	err = fd < 0 ? -errno : add_fd(w, fd);
 	if (err) {
 		vp_waiter_close(w);
@@ -101,10 +101,22 @@ static bool is_over(struct vp_waiter *w)
 	return w->watching && !alive;
 }
 
+/* All that have come, or they would be delivered when the mask is lifted. Whether there were any. */
+static int take_signals(struct vp_waiter *w)
+{
+	struct signalfd_siginfo info;
+	int cnt = 0;
+
+	while (read(w->fd[0].fd, &info, sizeof(info)) == sizeof(info))
+		cnt++;
+	return cnt > 0;
+}
+
 int vp_waiter_wait(struct vp_waiter *w, uint64_t duration_ns, void (*tick)(void *ctx), void *ctx)
 {
 	uint64_t end = duration_ns ? vp_now_ns() + duration_ns : UINT64_MAX;
 	bool over = w->watching && w->cnt == 1;
+	int by_signal;
 
 	while (!over) {
 		uint64_t now = vp_now_ns(), left = now < end ? end - now : 0;
@@ -121,13 +133,7 @@ int vp_waiter_wait(struct vp_waiter *w, uint64_t duration_ns, void (*tick)(void 
 		if (tick && !over)
 			tick(ctx);
 	}
-	if (w->fd[0].revents) {
-		struct signalfd_siginfo info;
-
-		/* Taken, or it would end us when the mask is lifted. */
-		if (read(w->fd[0].fd, &info, sizeof(info)) < 0)
-			return -errno;
-	}
+	by_signal = take_signals(w);
 	sigprocmask(SIG_SETMASK, &w->old_mask, NULL);
-	return 0;
+	return by_signal;
 }

@@ -24,7 +24,7 @@ int vp_waiter_watch(struct vp_waiter *w, pid_t pid);
 /*
  * Until one of those signals, duration_ns (0: no limit) or the end of all watched processes. tick,
  * if not NULL, is called every second. Afterwards the signals are delivered again: a second
- * Ctrl-C is the caller's to handle.
+ * Ctrl-C is the caller's to handle. 1: a signal ended it; 0: something else did; -errno.
  */
 int vp_waiter_wait(struct vp_waiter *w, uint64_t duration_ns, void (*tick)(void *ctx), void *ctx);
 
