@@ -48,8 +48,11 @@ assert_error 2 '-p'
 vp find -p "$WL_PID"
 assert_error 2 'addr'
 
-# A process that maps and unmaps all the time: its stable text is found whenever it can be asked.
+# A process that maps and unmaps all the time, and loses its CPU to others while it has the lock: its
+# stable text is found whenever it can be asked.
+for ((i = 0; i < 2 * $(nproc); i++)); do start chain; done
 start churn 0 2
+renice -n 10 "$WL_PID" >/dev/null
 base=$(awk '/r-xp .*\/churn$/ { sub(/-.*/, ""); print; exit }' "/proc/$WL_PID/maps")
 for ((i = 0; i < 500; i++)); do echo "0x$base"; done |
 	"$VMAPROF" find -p "$WL_PID" --json - >"$OUT" 2>"$ERR" || fail "churn: exit $?"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "finder.h"
 
+#include "../util/clock.h"
 #include "find.skel.h"
 #include "iter_fd.h"
 #include "loader.h"
@@ -13,10 +14,19 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #define RING_BYTES (1 << 20)
-#define ASK_ROUNDS 200 /* of tens of microseconds each */
+
+/*
+ * Who changes mappings has their lock for microseconds, or, where it lost its CPU meanwhile, until
+ * the scheduler lets it go on: then asking at once again would only keep it from that.
+ */
+#define ASK_MAX_NS   1000000000ULL
+#define ASK_AT_ONCE  50 /* rounds of tens of microseconds each */
+#define PAUSE_MIN_NS 50000
+#define PAUSE_MAX_NS 10000000
 
 struct vp_finder {
 	struct vp_shared_maps maps;
@@ -177,20 +187,33 @@ static void take_answers(const struct vp_finder *f, struct vp_find *finds, size_
 	}
 }
 
+static void pause_before(int round)
+{
+	struct timespec pause = {.tv_nsec = PAUSE_MIN_NS};
+
+	if (round < ASK_AT_ONCE)
+		return;
+	for (int i = ASK_AT_ONCE; i < round && pause.tv_nsec < PAUSE_MAX_NS; i++)
+		pause.tv_nsec *= 2;
+	nanosleep(&pause, NULL);
+}
+
 int vp_finder_ask(struct vp_finder *f, pid_t tgid, struct vp_find *finds, size_t cnt,
 		  struct vp_err *e)
 {
-	size_t open;
+	const uint64_t deadline_ns = vp_now_ns() + ASK_MAX_NS;
 
 	for (size_t i = 0; i < cnt; i++)
 		finds[i].verdict = VP_VERDICT_BUSY;
 
-	for (int round = 0; round < ASK_ROUNDS; round++) {
+	for (int round = 0; round == 0 || vp_now_ns() < deadline_ns; round++) {
+		size_t open;
 		int err;
 
 		open = put_open(f, finds, cnt);
 		if (open == 0)
 			return 0;
+		pause_before(round);
 		err = run(f, tgid, open);
 		if (err)
 			return vp_err_set(e, err, "resolving addresses: %s", strerror(-err));

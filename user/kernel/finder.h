@@ -28,8 +28,8 @@ void vp_finder_close(struct vp_finder *f);
 /*
  * Asks for cnt ≤ max addresses of process tgid in one run of one program and fills
  * finds[i].verdict and, where something is mapped, start, end and pgoff. Addresses that could
- * not be asked (a thread of the process was changing its mappings) are asked again a few
- * times and stay VP_VERDICT_BUSY if that did not help. -ESRCH: no such process or no user
+ * not be asked (a thread of the process was changing its mappings) are asked again for a
+ * second and stay VP_VERDICT_BUSY if that did not help. -ESRCH: no such process or no user
  * memory.
  */
 int vp_finder_ask(struct vp_finder *f, pid_t tgid, struct vp_find *finds, size_t cnt,
