@@ -323,3 +323,88 @@ Test(filed_names, they_can_be_in_memory_instead)
 	cr_expect(eq(int, descriptors(), before));
 	expect_named(1, text, 77);
 }
+
+/* ---- several names for one function ---- */
+
+/*
+ * Functions of two bytes with aliases of the same size and of another, and labels of which `label_cnt`
+ * have to be looked at. Where the first is.
+ */
+static uint64_t make_aliases(int label_cnt)
+{
+	fixture_run(&x,
+		    "awk 'function sym(n, i, size) { printf "
+		    "\".globl %%s\\n.type %%s,@function\\n.set %%s,f + %%d\\n.size %%s,%%d\\n\","
+		    " n, n, n, 2 * i, n, size }"
+		    " BEGIN { print \"f:\"; for (i = 0; i < %d; i++) { print \"nop\\nnop\";"
+		    " sym(sprintf(\"a_function_with_a_rather_long_name_%%05d\", i), i, 2);"
+		    " if (i %% 5 == 0) sym(sprintf(\"__under_%%d\", i), i, 2);"
+		    " if (i %% 7 == 0) sym(sprintf(\"short_%%d\", i), i, 2);"
+		    " if (i %% 7 == 1) sym(sprintf(\"short_%%d\", i), i, 1);"
+		    " if (i %% 14 == 0) sym(sprintf(\"shore_%%d\", i), i, 2);"
+		    " if (i < %d) printf \".set label_%%d,f + %%d\\n\", i, 2 * i + 1;"
+		    " if (i %% 3 == 0) printf \".set $x.%%d,f + %%d\\n\", i, 2 * i;"
+		    " } }' >s && as -o o s && ld -shared -o lib o",
+		    FUNC_CNT, label_cnt);
+	snprintf(path, sizeof(path), "%s", fixture_path(&x, "lib"));
+	return fixture_symbol(path, "a_function_with_a_rather_long_name_00000", 0);
+}
+
+/* The names in the file are chosen as those in memory are, one by one and many at once. */
+static void expect_same_choice(uint64_t text)
+{
+	const struct vp_symbolizer_opts opts = {.names_in_memory = 1};
+	static uint64_t offsets[2 * FUNC_CNT];
+	static char *want[2 * FUNC_CNT];
+
+	new_symbolizer(&opts);
+	cr_assert(zero(int, vp_symbolizer_load_path(s, 1, path)));
+	for (uint64_t i = 0; i < 2 * FUNC_CNT; i++) {
+		offsets[i] = text + i;
+		want[i] = strdup(name_of(1, offsets[i]));
+	}
+	for (int at_once = 0; at_once < 2; at_once++) {
+		new_symbolizer(NULL);
+		cr_assert(zero(int, vp_symbolizer_load_path(s, 1, path)));
+		if (at_once)
+			vp_symbolizer_expect(s, 1, offsets, 2 * FUNC_CNT);
+		for (int i = 0; i < 2 * FUNC_CNT; i++)
+			cr_assert(eq(str, (char *)name_of(1, offsets[i]), want[i]));
+	}
+	for (int i = 0; i < 2 * FUNC_CNT; i++)
+		free(want[i]);
+}
+
+Test(filed_names, of_several_the_best_is_found_when_it_is_asked_for)
+{
+	uint64_t text = make_aliases(100);
+
+	expect_same_choice(text);
+	cr_expect(eq(str, (char *)name_of(1, text + 2 * 5),
+		     "a_function_with_a_rather_long_name_00005"));
+	cr_expect(eq(str, (char *)name_of(1, text + 2 * 7), "short_7"));
+	cr_expect(eq(str, (char *)name_of(1, text + 2 * 14 + 1), "shore_14"));
+	cr_expect(eq(str, (char *)name_of(1, text + 2 * 15), "short_15"));
+}
+
+Test(filed_names, so_many_labels_that_all_names_are_read)
+{
+	expect_same_choice(make_aliases(FUNC_CNT));
+}
+
+Test(filed_names, of_a_thousand_names_one_is_chosen)
+{
+	fixture_run(&x,
+		    "awk 'BEGIN { for (i = 0; i < 25000; i++) printf"
+		    " \".globl name_of_rather_many_bytes_for_a_name_%%d\\n"
+		    ".type name_of_rather_many_bytes_for_a_name_%%d,@function\\n"
+		    "name_of_rather_many_bytes_for_a_name_%%d:\\n\", i, i, i;"
+		    " print \"nop\"; for (i = 0; i < 25000; i++)"
+		    " printf \".size name_of_rather_many_bytes_for_a_name_%%d,1\\n\", i }' >s &&"
+		    " as -o o s && ld -shared -o lib o");
+	snprintf(path, sizeof(path), "%s", fixture_path(&x, "lib"));
+	uint64_t text = fixture_symbol(path, "name_of_rather_many_bytes_for_a_name_1", 0);
+
+	cr_assert(zero(int, vp_symbolizer_load_path(s, 1, path)));
+	cr_expect(zero(int, strncmp(name_of(1, text), "name_of_rather", 14)));
+}

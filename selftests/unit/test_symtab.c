@@ -258,8 +258,10 @@ Test(symtab, adopted_strings_are_cut_at_versions_and_their_end)
 
 	memcpy(own, text, sizeof(text) - 1);
 	own[sizeof(text) - 1] = 'x'; /* the byte to spare */
-	int i = symtab_builder_strings(b, &(struct symtab_strings){own, sizeof(text) - 1, 1, 1});
-	int k = symtab_builder_strings(b, &(struct symtab_strings){other, sizeof(other), 2, 0});
+	int i = symtab_builder_strings(b,
+				       &(struct symtab_strings){own, sizeof(text) - 1, 1, 1, NULL});
+	int k = symtab_builder_strings(b,
+				       &(struct symtab_strings){other, sizeof(other), 2, 0, NULL});
 	const struct symtab_entry entries[] = {
 		{.start = 1, .end = 2, .limit = 9, .name = 1, .strings = (uint8_t)i},
 		{.start = 2, .end = 3, .limit = 9, .name = 12, .strings = (uint8_t)i},
@@ -283,7 +285,8 @@ Test(symtab, adopted_strings_are_freed_without_a_table)
 	struct symtab_builder *b = symtab_builder_new(0);
 	char *own = calloc(1, 8);
 
-	symtab_builder_adopt(b, symtab_builder_strings(b, &(struct symtab_strings){own, 7, 1, 1}));
+	symtab_builder_adopt(
+		b, symtab_builder_strings(b, &(struct symtab_strings){own, 7, 1, 1, NULL}));
 	symtab_builder_free(b);
 }
 

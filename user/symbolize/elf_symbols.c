@@ -5,21 +5,22 @@
 #include "filed_names.h"
 #include "go_table.h"
 #include "plt.h"
+#include "string_table.h"
 #include "symbolizer.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 /* A table holds 4 M symbols; these are their names, read at once. */
 #define STRINGS_MAX_BYTES   (512ULL << 20)
 #define DEBUGDATA_MAX_BYTES (32U << 20)
-#define LARGE_PAGE_BYTES    (2U << 20)
 #define IFUNC_MAX_CNT	    4096
 /* Smaller string tables are not worth an open file. */
 #define FILED_MIN_BYTES	    (1U << 20)
+/* What is_marker_name() looks at. */
+#define MARKER_BYTES	    3
 /* Symbols are read in pieces of this many. */
 #define CHUNK_CNT	    4096
 
@@ -44,20 +45,23 @@ struct reader {
 	const struct elf_file *runtime; /* whose segments are mapped: f, unless f is a debug file */
 	struct symtab_builder *b;
 	struct code_section *sections;
-	char *strings[SYMTAB_STRINGS_MAX]; /* as the builder numbers them; NULL: adopted */
+	char *strings[SYMTAB_STRINGS_MAX]; /* of functions and stubs, as the builder numbers them */
 	int adopted; /* one string table is kept as a whole, by the builder or in its file */
 	const struct elf_symbols_from *from; /* NULL: no debug file */
 	struct elf_named named[NAMED_CNT];   /* sections of runtime */
 	int has_symtab;			     /* or its debug file has */
-	struct plt_ifunc *ifuncs;	     /* their names are in strings */
+	struct plt_ifunc *ifuncs;	     /* their names are in tables */
 	size_t ifunc_cnt;
+	struct string_table tables[SYMTAB_STRINGS_MAX];
+	int table_cnt;
 };
 
 /* One section of symbols and its strings. */
 struct symbol_section {
 	GElf_Shdr symbols, names;
 	int dynamic;
-	int strings; /* index in builder and reader */
+	int strings;		    /* index in builder */
+	struct string_table *table; /* one of the reader's */
 	size_t added_cnt;
 	struct filed_names *filed; /* NULL: the names are not left in the file */
 };
@@ -87,14 +91,13 @@ static int read_sections(struct reader *r)
 }
 
 /* $x, $d.7, … mark code and data for disassemblers; .L names are the compiler's labels. */
-static int is_marker_name(const char *s, size_t max)
+static int is_marker_name(const char *s, size_t len)
 {
-	if (!max || !*s)
+	if (!len)
 		return 1;
-	if (max >= 2 && s[0] == '.' && s[1] == 'L')
+	if (len >= 2 && s[0] == '.' && s[1] == 'L')
 		return 1;
-	return max >= 3 && s[0] == '$' && strchr("adtx", s[1]) && s[1] &&
-	       (s[2] == '\0' || s[2] == '.');
+	return len >= 2 && s[0] == '$' && memchr("adtx", s[1], 4) && (len == 2 || s[2] == '.');
 }
 
 static int symbol_type(const GElf_Sym *sym)
@@ -180,39 +183,33 @@ static int find_symbols(const struct elf_file *f, uint32_t type, struct symbol_s
 	return out->names.sh_size && out->names.sh_size <= STRINGS_MAX_BYTES ? 0 : -ENOENT;
 }
 
-/* Faulting twenty megabytes in by pages of four kilobytes takes longer than reading them. */
-static void use_large_pages(char *bytes, size_t size)
-{
-	uintptr_t from =
-		((uintptr_t)bytes + LARGE_PAGE_BYTES - 1) & ~(uintptr_t)(LARGE_PAGE_BYTES - 1);
-	uintptr_t to = ((uintptr_t)bytes + size) & ~(uintptr_t)(LARGE_PAGE_BYTES - 1);
-
-	if (to > from)
-		madvise((void *)from, to - from, MADV_HUGEPAGE);
-}
-
 static int read_strings(struct reader *r, struct symbol_section *s, uint8_t source)
 {
-	char *strings = malloc(s->names.sh_size + 1); /* symtab_builder_adopt wants one more */
+	struct symtab_strings strings = {
+		.size = s->names.sh_size,
+		.source = source,
+		.cut_version = !s->dynamic,
+	};
+	struct string_table *t = &r->tables[r->table_cnt];
 
-	if (!strings)
-		return -ENOMEM;
-	use_large_pages(strings, s->names.sh_size);
+	*t = (struct string_table){
+		.f = r->f, .offset = s->names.sh_offset, .size = s->names.sh_size};
+	if (s->filed) {
+		strings.table = t;
+	} else {
+		int err = string_table_read_all(t);
 
-	int err = elf_file_read(r->f, s->names.sh_offset, strings, s->names.sh_size);
-	s->strings = err ? err
-			 : symtab_builder_strings(r->b, &(struct symtab_strings){
-								.base = strings,
-								.size = s->names.sh_size,
-								.source = source,
-								.cut_version = !s->dynamic,
-							});
+		if (err)
+			return err;
+		strings.base = t->all;
+	}
+	s->strings = symtab_builder_strings(r->b, &strings);
 	if (s->strings < 0) {
-		free(strings);
+		string_table_fini(t);
 		return s->strings;
 	}
-	strings[s->names.sh_size] = '\0';
-	r->strings[s->strings] = strings;
+	s->table = t;
+	r->table_cnt++;
 	return 0;
 }
 
@@ -233,15 +230,20 @@ static GElf_Sym get_symbol(const struct reader *r, const void *chunk, size_t i)
 }
 
 /* What .plt's relocations without a symbol call by. */
-static int note_ifunc(struct reader *r, const GElf_Sym *sym, const char *name)
+static int note_ifunc(struct reader *r, const struct symbol_section *s, const GElf_Sym *sym)
 {
+	int err;
+
 	if (r->ifunc_cnt == IFUNC_MAX_CNT)
 		return 0;
 	if (!r->ifuncs)
 		r->ifuncs = calloc(IFUNC_MAX_CNT, sizeof(*r->ifuncs));
 	if (!r->ifuncs)
 		return -ENOMEM;
-	r->ifuncs[r->ifunc_cnt++] = (struct plt_ifunc){sym->st_value, name};
+	err = string_table_read_all(s->table);
+	if (err)
+		return err;
+	r->ifuncs[r->ifunc_cnt++] = (struct plt_ifunc){sym->st_value, s->table->all + sym->st_name};
 	return 0;
 }
 
@@ -249,13 +251,16 @@ static int note_ifunc(struct reader *r, const GElf_Sym *sym, const char *name)
  * The name of what is typed as a function is not looked at: names are all over their table, and to
  * wait for a hundred thousand of them is a quarter of the time.
  */
-static int has_name(const struct reader *r, const struct symbol_section *s, const GElf_Sym *sym)
+static int has_name(const struct symbol_section *s, const GElf_Sym *sym, int *err)
 {
-	const char *name = r->strings[s->strings] + sym->st_name;
+	char room[STRING_ROOM];
+	const char *name;
+	size_t len;
 
 	if (GELF_ST_TYPE(sym->st_info) == STT_FUNC)
 		return sym->st_name != 0;
-	return !is_marker_name(name, s->names.sh_size - sym->st_name);
+	name = string_table_get(s->table, sym->st_name, MARKER_BYTES, room, &len, err);
+	return name && !is_marker_name(name, len);
 }
 
 static int take_symbol(struct reader *r, struct symbol_section *s, const GElf_Sym *sym)
@@ -264,10 +269,10 @@ static int take_symbol(struct reader *r, struct symbol_section *s, const GElf_Sy
 	int type = symbol_type(sym), err = 0;
 
 	if (type < 0 || (!section && type != SYMTAB_IFUNC) || sym->st_name >= s->names.sh_size ||
-	    !has_name(r, s, sym))
-		return 0;
+	    !has_name(s, sym, &err))
+		return err;
 	if (type == SYMTAB_IFUNC)
-		err = note_ifunc(r, sym, r->strings[s->strings] + sym->st_name);
+		err = note_ifunc(r, s, sym);
 	return !err && section ? add_symbol(r, sym, type, section, s) : err;
 }
 
@@ -321,7 +326,7 @@ static void keep_names(struct reader *r, struct symbol_section *s)
 		return;
 	r->adopted = 1;
 	symtab_builder_adopt(r->b, s->strings);
-	r->strings[s->strings] = NULL;
+	s->table->all = NULL;
 }
 
 static int read_symbols(struct reader *r, uint32_t section_type, uint8_t source)
@@ -569,8 +574,10 @@ int elf_symbols_read(const struct elf_file *f, const struct elf_symbols_from *fr
 	if (!err)
 		err = symtab_builder_finish(r.b, out);
 	symtab_builder_free(r.b);
-	for (int i = 0; i < SYMTAB_STRINGS_MAX; i++)
+	for (int i = 0; i < SYMTAB_STRINGS_MAX; i++) {
 		free(r.strings[i]);
+		string_table_fini(&r.tables[i]);
+	}
 	free(r.sections);
 	free(r.ifuncs);
 	return err;

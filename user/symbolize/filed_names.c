@@ -8,11 +8,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Most names are shorter. */
-#define FIRST_BYTES    256
-/* Of many strings those that are this close are read at once, if there are so many. */
-#define WINDOW_BYTES   (64U << 10)
-#define WINDOW_MIN_CNT 8
+/* Most names are shorter; for the others it is so many times more. */
+#define FIRST_BYTES  512
+#define MORE	     8
+/* Of many strings those that are this close to the next are read with it: that takes less time. */
+#define GAP_BYTES    4096
+#define WINDOW_BYTES (64U << 10)
 
 struct filed_names {
 	int fd;
@@ -61,7 +62,7 @@ static int is_as_it_was(const struct filed_names *n)
 	       st.st_mtim.tv_sec == n->mtime.tv_sec && st.st_mtim.tv_nsec == n->mtime.tv_nsec;
 }
 
-/* Up to cap bytes of the strings, as many as there are; how many that is, or negative errno. */
+/* Up to cap bytes of the strings, as many as there are; how many that is, or -EIO, -ESTALE. */
 static ssize_t read_bytes(const struct filed_names *n, uint32_t offset, char *text, size_t cap)
 {
 	ssize_t got;
@@ -73,9 +74,7 @@ static ssize_t read_bytes(const struct filed_names *n, uint32_t offset, char *te
 	} while (got < 0 && errno == EINTR);
 	if (got < 0)
 		return -EIO;
-	if ((size_t)got < cap || !is_as_it_was(n))
-		return -ESTALE;
-	return got;
+	return (size_t)got < cap ? -ESTALE : got;
 }
 
 /* The same, up to the string's NUL. */
@@ -101,8 +100,10 @@ int filed_names_copy(const struct filed_names *n, uint32_t offset, size_t max, c
 		text = bigger ? bigger : text;
 		if (len < (ssize_t)cap || cap == max)
 			break;
-		cap = max; /* one of the few long ones */
+		cap = cap * MORE < max ? cap * MORE : max;
 	}
+	if (len >= 0 && !is_as_it_was(n))
+		len = -ESTALE;
 	if (len < 0) {
 		free(text);
 		return (int)len;
@@ -116,7 +117,8 @@ static size_t count_near(const uint32_t *offsets, size_t cnt)
 {
 	size_t near = 1;
 
-	while (near < cnt && offsets[near] - offsets[0] < WINDOW_BYTES)
+	while (near < cnt && offsets[near] - offsets[near - 1] < GAP_BYTES &&
+	       offsets[near] - offsets[0] < WINDOW_BYTES - FIRST_BYTES)
 		near++;
 	return near;
 }
@@ -125,7 +127,8 @@ static size_t count_near(const uint32_t *offsets, size_t cnt)
 static void copy_near(const struct filed_names *n, const uint32_t *offsets, size_t cnt, size_t max,
 		      char *window, char **out)
 {
-	ssize_t size = read_bytes(n, offsets[0], window, WINDOW_BYTES);
+	size_t cap = offsets[cnt - 1] - offsets[0] + FIRST_BYTES;
+	ssize_t size = read_bytes(n, offsets[0], window, cap);
 
 	for (size_t i = 0; i < cnt && size > 0; i++) {
 		const char *name = window + (offsets[i] - offsets[0]);
@@ -136,20 +139,29 @@ static void copy_near(const struct filed_names *n, const uint32_t *offsets, size
 	}
 }
 
+static void drop_all(char **names, size_t cnt)
+{
+	for (size_t i = 0; i < cnt; i++) {
+		free(names[i]);
+		names[i] = NULL;
+	}
+}
+
 void filed_names_copy_many(const struct filed_names *n, const uint32_t *offsets, size_t cnt,
 			   size_t max, char **out)
 {
 	char *window = malloc(WINDOW_BYTES);
 
 	memset(out, 0, cnt * sizeof(*out));
-	for (size_t i = 0, near; i < cnt; i += near) {
-		near = offsets[i] < n->size ? count_near(offsets + i, cnt - i) : 1;
-		if (window && near >= WINDOW_MIN_CNT)
-			copy_near(n, offsets + i, near, max, window, out + i);
-		for (size_t j = i; j < i + near; j++) {
-			if (!out[j])
-				filed_names_copy(n, offsets[j], max, &out[j]);
-		}
+	for (size_t i = 0, near; window && i < cnt && offsets[i] < n->size; i += near) {
+		near = count_near(offsets + i, cnt - i);
+		copy_near(n, offsets + i, near, max, window, out + i);
 	}
 	free(window);
+	if (!is_as_it_was(n))
+		drop_all(out, cnt);
+	for (size_t i = 0; i < cnt; i++) {
+		if (!out[i])
+			filed_names_copy(n, offsets[i], max, &out[i]);
+	}
 }

@@ -22,6 +22,7 @@
 #include <stdint.h>
 
 struct filed_names;
+struct string_table;
 struct symtab;
 struct symtab_builder;
 
@@ -36,13 +37,15 @@ enum symtab_binding { SYMTAB_LOCAL, SYMTAB_WEAK, SYMTAB_GLOBAL };
 enum symtab_type { SYMTAB_IFUNC, SYMTAB_NOTYPE, SYMTAB_FUNC };
 
 #define SYMTAB_STRINGS_MAX 8
+#define SYMTAB_TIED_MAX	   256
 
 /* A string table that symbols' names point into. Earlier added ones are better sources. */
 struct symtab_strings {
 	const char *base; /* borrowed until symtab_builder_finish; need not end with a NUL */
 	size_t size;
-	uint8_t source;	     /* handed back with a hit */
-	uint8_t cut_version; /* names end at an '@' (name@@VERSION) */
+	uint8_t source;		    /* handed back with a hit */
+	uint8_t cut_version;	    /* names end at an '@' (name@@VERSION) */
+	struct string_table *table; /* instead of base, likewise */
 };
 
 struct symtab_entry {
@@ -80,8 +83,9 @@ int symtab_builder_strings(struct symtab_builder *b, const struct symtab_strings
 void symtab_builder_adopt(struct symtab_builder *b, int strings);
 
 /*
- * The table's names of these strings stay in their file; base is used until finish all the same. For
- * one string table, and not together with an adopted one. names are b's from here on.
+ * The table's names of these strings stay in their file. Which of several names of one function is
+ * the best is then found when it is asked for, among SYMTAB_TIED_MAX of them. For one string table,
+ * and not together with an adopted one. names are b's from here on.
  */
 void symtab_builder_leave(struct symtab_builder *b, int strings, struct filed_names *names);
 
