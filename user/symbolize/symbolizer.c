@@ -7,79 +7,22 @@
  * Tables and names count against one limit. What does not fit pushes the table out that was not
  * asked for the longest; asking for it reads its file again, if that is still the same.
  */
-#include "symbolizer.h"
+#include "symbolizer_inner.h"
 
 #include "debug_file.h"
 #include "debug_info.h"
-#include "demangle.h"
-#include "kallsyms.h"
-#include "kernel_code.h"
 #include "mapped_file.h"
-#include "name_cache.h"
-#include "symbol_file.h"
 #include "vdso_image.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #define DEFAULT_MAX_BYTES (256ULL << 20)
-#define KEPT_FDS_MAX	  256
 #define FILED_TABLES_MAX  64
-/* Others may push a table out again before its reader comes to it. */
-#define REREADS_MAX	  8
-/* So many names are read before they are made readable; memory is theirs meanwhile. */
-#define EXPECT_CNT	  512
-
-enum file_state { FILE_FAILED, FILE_LOADING, FILE_LOADED };
-
-/* A known file. */
-struct entry {
-	struct symbol_file f;
-	enum file_state state;
-	int unreachable;      /* no name leads to it, or to its debug file, below our root */
-	int evicted;	      /* the table would be read again */
-	uint32_t serial;      /* of the table: another one each time it is read */
-	uint64_t used_at;     /* by the symbolizer's clock; atomic: written under the read lock */
-	size_t index;	      /* in tables, if it has one */
-	uint64_t fixed_bytes; /* as they were counted */
-	uint64_t table_bytes;
-};
-
-struct vp_symbolizer {
-	char *kallsyms_path;
-	int is_copy; /* … is no file of this kernel's, and may change at any time */
-	uint64_t max_bytes, pack_bytes;
-	int demangle, names_in_memory;
-	uint64_t kept_max; /* descriptors of files kept open; 0: none */
-	struct debug_finder *finder;
-	int (*fetch)(void *ctx, const uint8_t *build_id, size_t len); /* as in the options */
-	void *fetch_ctx;
-	uint64_t clock; /* atomic: goes on when another file is asked for than last time */
-
-	pthread_mutex_t reread_mutex; /* one thread reads evicted files; taken before lock */
-	pthread_mutex_t kernel_mutex; /* one thread reads kallsyms; taken before lock */
-	uint64_t kernel_code;	      /* its stamp when kallsyms was read; under kernel_mutex */
-	pthread_rwlock_t lock;	      /* all below */
-	struct ptr_map files;	      /* file_id -> struct entry, which stay until the end */
-	struct entry **tables;	      /* those that have a table */
-	size_t table_cnt, table_cap;
-	size_t filed_cnt; /* tables whose names stay in an open file, and loads that may make one */
-	struct entry *spare[KEPT_FDS_MAX]; /* whose kept files make room for unreachable ones */
-	size_t spare_cnt;
-	struct string_set strings;
-	struct entry vdso;
-	struct kallsyms *kernel;     /* NULL: not read yet */
-	struct ptr_map kernel_names; /* name_id -> string of strings */
-	const char **kernel_modules; /* its modules, as strings of strings */
-	uint32_t kernel_serial;
-	uint32_t last_serial;
-	struct vp_symbolizer_stats stats;
-};
 
 static void entry_free(void *e)
 {
@@ -96,7 +39,7 @@ static uint64_t used_bytes(const struct vp_symbolizer *s)
 }
 
 /* What an entry takes now, instead of what it took. */
-static void count_bytes(struct vp_symbolizer *s, struct entry *e)
+void registry_count_bytes(struct vp_symbolizer *s, struct entry *e)
 {
 	s->stats.table_bytes -= e->table_bytes;
 	s->stats.fixed_bytes -= e->fixed_bytes;
@@ -132,7 +75,7 @@ static void evict(struct vp_symbolizer *s, struct entry *e)
 	remove_table(s, e);
 	s->filed_cnt -= !!symtab_has_filed_names(e->f.table);
 	symbol_file_drop_table(&e->f);
-	count_bytes(s, e);
+	registry_count_bytes(s, e);
 	s->stats.evicted_cnt++;
 	e->evicted = can_read_again(e);
 	if (!e->evicted) {
@@ -157,7 +100,7 @@ static struct entry *next_to_evict(const struct vp_symbolizer *s)
 }
 
 /* Whether so many bytes more are within the limit, after others had to go for them. */
-static int make_room(struct vp_symbolizer *s, uint64_t bytes)
+int registry_make_room(struct vp_symbolizer *s, uint64_t bytes)
 {
 	struct entry *e;
 
@@ -185,7 +128,7 @@ static int add_table(struct vp_symbolizer *s, struct entry *e)
 }
 
 /* Held for reading is enough. A file that is asked for again and again costs no write. */
-static void touch(struct vp_symbolizer *s, struct entry *e)
+void registry_touch(struct vp_symbolizer *s, struct entry *e)
 {
 	if (__atomic_load_n(&e->used_at, __ATOMIC_RELAXED) !=
 	    __atomic_load_n(&s->clock, __ATOMIC_RELAXED))
@@ -286,10 +229,10 @@ static void admit_table(struct vp_symbolizer *s, struct entry *e, struct symtab 
 {
 	e->serial = ++s->last_serial;
 	e->evicted = 0;
-	if (make_room(s, symtab_bytes(table)) && !add_table(s, e)) {
+	if (registry_make_room(s, symtab_bytes(table)) && !add_table(s, e)) {
 		e->f.table = table;
-		touch(s, e);
-		count_bytes(s, e);
+		registry_touch(s, e);
+		registry_count_bytes(s, e);
 	} else {
 		s->filed_cnt -= !!symtab_has_filed_names(table);
 		symtab_free(table);
@@ -332,7 +275,7 @@ static void publish(struct vp_symbolizer *s, struct entry *e, const struct symbo
 	e->f.table = NULL;
 	e->state = FILE_LOADED;
 	s->stats.file_cnt[e->f.info.reason]++;
-	count_bytes(s, e);
+	registry_count_bytes(s, e);
 	admit_files(s, e);
 	if (table)
 		admit_table(s, e, table);
@@ -513,7 +456,7 @@ static int is_evicted(struct vp_symbolizer *s, const struct entry *e)
 }
 
 /* Whoever comes second finds the table there. */
-static void read_again(struct vp_symbolizer *s, struct entry *e)
+void registry_read_again(struct vp_symbolizer *s, struct entry *e)
 {
 	const struct debug_origin at = {.tgid = e->f.tgid, .path = e->f.home.path};
 	struct symbol_file read = SYMBOL_FILE_NONE;
@@ -554,7 +497,7 @@ static void improve(struct vp_symbolizer *s, struct entry *e, struct symbol_file
 		remove_table(s, e);
 		s->filed_cnt -= !!symtab_has_filed_names(e->f.table);
 		symbol_file_drop_table(&e->f);
-		count_bytes(s, e);
+		registry_count_bytes(s, e);
 	}
 	e->f.only_stubs = read->only_stubs;
 	e->f.info.symbol_cnt = read->info.symbol_cnt;
@@ -607,359 +550,6 @@ void vp_symbolizer_read_fetched(struct vp_symbolizer *s, uint32_t file_id)
 	pthread_mutex_lock(&s->reread_mutex);
 	read_with_debug_file(s, e);
 	pthread_mutex_unlock(&s->reread_mutex);
-}
-
-/* ---- look-ups ---- */
-
-/* Where a hit's name is kept: its table's names, which must still be that table's. */
-struct name_place {
-	struct ptr_map *names;
-	uint32_t serial;
-	const uint32_t *now; /* the table's serial */
-	struct entry *entry; /* whose memory the names are; NULL: not counted */
-};
-
-/* With the lock held for writing. NULL: over the limit, or no memory. */
-static const char *intern(struct vp_symbolizer *s, const char *text)
-{
-	const char *name = string_set_find(&s->strings, text);
-
-	if (name)
-		return name;
-	if (!make_room(s, string_set_growth(&s->strings, strlen(text))))
-		return NULL;
-	return string_set_intern(&s->strings, text);
-}
-
-/* The same; failing to only costs the next one who asks some time. */
-static void remember(struct vp_symbolizer *s, const struct name_place *at, uint32_t name_id,
-		     const char *name)
-{
-	if (!make_room(s, ptr_map_growth(at->names)) || *at->now != at->serial ||
-	    (at->entry && !at->entry->f.table))
-		return;
-	ptr_map_put(at->names, name_id, (void *)(uintptr_t)name);
-	if (at->entry)
-		count_bytes(s, at->entry);
-}
-
-/*
- * First use of a symbol: raw (taken) becomes a name for good. Two threads may come to
- * it at once; both get the same string.
- */
-static const char *make_name(struct vp_symbolizer *s, const struct name_place *at, uint32_t name_id,
-			     char *raw)
-{
-	char *readable = readable_name(raw, s->demangle);
-
-	pthread_rwlock_wrlock(&s->lock);
-	const char *name = intern(s, readable);
-	if (name)
-		remember(s, at, name_id, name);
-	else
-		s->stats.lost_name_cnt++;
-	pthread_rwlock_unlock(&s->lock);
-	free(readable);
-	return name;
-}
-
-/* With the lock held for reading, which it gives up. */
-static int name_hit(struct vp_symbolizer *s, const struct name_place *at, const struct symtab *t,
-		    const struct symtab_hit *hit, struct vp_symbol *out)
-{
-	char *raw = NULL;
-	int err = 0;
-
-	out->offset = hit->offset;
-	out->source = hit->source;
-	out->name = ptr_map_get(at->names, hit->name_id);
-	if (!out->name)
-		err = symtab_copy_name(t, hit, &raw);
-	pthread_rwlock_unlock(&s->lock);
-	if (raw && !*raw) {
-		free(raw);
-		*out = (struct vp_symbol){.reason = VP_SYM_GAP};
-		return -ENOENT;
-	}
-
-	if (raw)
-		out->name = make_name(s, at, hit->name_id, raw);
-	if (!out->name) {
-		*out = (struct vp_symbol){.reason = err && err != -ENOMEM ? VP_SYM_GONE
-									  : VP_SYM_OVER_LIMIT};
-		return -ENOENT;
-	}
-	return 0;
-}
-
-/* With the lock held for reading, which it gives up. */
-static int look_up(struct vp_symbolizer *s, struct entry *e, uint64_t offset, struct vp_symbol *out)
-{
-	struct symtab_hit hit;
-
-	out->reason = e && e->state == FILE_LOADED ? symbol_file_find(&e->f, offset, &hit)
-						   : VP_SYM_NOT_LOADED;
-	if (out->reason == VP_SYM_OK) {
-		const struct name_place at = {&e->f.names, e->serial, &e->serial,
-					      e == &s->vdso ? NULL : e};
-
-		touch(s, e);
-		return name_hit(s, &at, e->f.table, &hit, out);
-	}
-	pthread_rwlock_unlock(&s->lock);
-	return -ENOENT;
-}
-
-/* Returns with the lock held for reading; NULL if the file is not known. */
-static struct entry *lock_entry(struct vp_symbolizer *s, uint32_t file_id)
-{
-	struct entry *e;
-
-	pthread_rwlock_rdlock(&s->lock);
-	e = ptr_map_get(&s->files, file_id);
-	for (int i = 0; e && e->evicted && i < REREADS_MAX; i++) {
-		pthread_rwlock_unlock(&s->lock);
-		read_again(s, e);
-		pthread_rwlock_rdlock(&s->lock);
-	}
-	return e;
-}
-
-int vp_symbolizer_file(struct vp_symbolizer *s, uint32_t file_id, uint64_t offset,
-		       struct vp_symbol *out)
-{
-	struct entry *e;
-
-	*out = (struct vp_symbol){0};
-	e = lock_entry(s, file_id);
-	return look_up(s, e, offset, out);
-}
-
-/* ---- many look-ups ---- */
-
-static int by_value(const void *a, const void *b)
-{
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-
-	return (x > y) - (x < y);
-}
-
-/* Sorted, each once; how many that leaves. */
-static size_t sort_ids(uint32_t *ids, size_t cnt)
-{
-	size_t n = 0;
-
-	qsort(ids, cnt, sizeof(*ids), by_value);
-	for (size_t i = 0; i < cnt; i++) {
-		if (!n || ids[i] != ids[n - 1])
-			ids[n++] = ids[i];
-	}
-	return n;
-}
-
-/* Symbols at the offsets whose names are not known yet. With the lock held for reading. */
-static size_t find_nameless(const struct entry *e, const uint64_t *offsets, size_t cnt,
-			    uint32_t *ids)
-{
-	struct symtab_hit hit;
-	size_t n = 0;
-
-	for (size_t i = 0; i < cnt; i++) {
-		if (symbol_file_find(&e->f, offsets[i], &hit) == VP_SYM_OK &&
-		    !ptr_map_get(&e->f.names, hit.name_id))
-			ids[n++] = hit.name_id;
-	}
-	return n;
-}
-
-/* Up to EXPECT_CNT names. Whether the table is still the one that the ids are of. */
-static int name_ids(struct vp_symbolizer *s, const struct name_place *at, const uint32_t *ids,
-		    size_t cnt)
-{
-	char *raw[EXPECT_CNT];
-	int there;
-
-	pthread_rwlock_rdlock(&s->lock);
-	there = at->entry->f.table && *at->now == at->serial;
-	if (there)
-		symtab_copy_names(at->entry->f.table, ids, cnt, raw);
-	pthread_rwlock_unlock(&s->lock);
-	for (size_t i = 0; there && i < cnt; i++) {
-		if (raw[i] && *raw[i])
-			make_name(s, at, ids[i], raw[i]);
-		else
-			free(raw[i]);
-	}
-	return there;
-}
-
-void vp_symbolizer_expect(struct vp_symbolizer *s, uint32_t file_id, const uint64_t *offsets,
-			  size_t cnt)
-{
-	uint32_t *ids = malloc(cnt * sizeof(*ids));
-	struct name_place at = {0};
-	size_t n = 0;
-
-	if (!ids)
-		return; /* they are named as they are asked for */
-	struct entry *e = lock_entry(s, file_id);
-	if (e && e->state == FILE_LOADED) {
-		at = (struct name_place){&e->f.names, e->serial, &e->serial, e};
-		n = find_nameless(e, offsets, cnt, ids);
-		touch(s, e);
-	}
-	pthread_rwlock_unlock(&s->lock);
-	n = sort_ids(ids, n);
-	for (size_t i = 0; i < n; i += EXPECT_CNT) {
-		if (!name_ids(s, &at, ids + i, n - i < EXPECT_CNT ? n - i : EXPECT_CNT))
-			break;
-	}
-	free(ids);
-}
-
-int vp_symbolizer_offset_of(struct vp_symbolizer *s, uint32_t file_id, uint64_t vaddr,
-			    uint64_t *offset)
-{
-	int err = -ENOENT;
-
-	pthread_rwlock_rdlock(&s->lock);
-	const struct entry *e = ptr_map_get(&s->files, file_id);
-	if (e && e->state == FILE_LOADED)
-		err = elf_segments_offset(e->f.exec, e->f.exec_cnt, vaddr, offset);
-	pthread_rwlock_unlock(&s->lock);
-	return err;
-}
-
-int vp_symbolizer_vdso(struct vp_symbolizer *s, uint64_t offset, struct vp_symbol *out)
-{
-	*out = (struct vp_symbol){0};
-	pthread_rwlock_rdlock(&s->lock);
-	int err = look_up(s, &s->vdso, offset, out);
-
-	if (!err)
-		out->source = VP_SYM_VDSO;
-	return err;
-}
-
-/* ---- the kernel ---- */
-
-/* Modules' names are interned: they are handed out and must outlive the table. */
-static const char **intern_modules(struct vp_symbolizer *s, const struct kallsyms *k)
-{
-	const char **modules = calloc(k->module_cnt + 1, sizeof(*modules));
-
-	for (size_t i = 0; modules && i < k->module_cnt; i++) {
-		modules[i] = string_set_intern(&s->strings, k->modules[i].name);
-		if (!modules[i]) {
-			free(modules);
-			return NULL;
-		}
-	}
-	return modules;
-}
-
-/* Takes k over. */
-static int publish_kernel(struct vp_symbolizer *s, struct kallsyms *k)
-{
-	struct kallsyms *unused = k;
-
-	pthread_rwlock_wrlock(&s->lock);
-	const char **modules = intern_modules(s, k);
-	if (modules) {
-		unused = s->kernel;
-		s->kernel = k;
-		free(s->kernel_modules);
-		s->kernel_modules = modules;
-		s->kernel_serial = ++s->last_serial;
-		ptr_map_fini(&s->kernel_names);
-	}
-	pthread_rwlock_unlock(&s->lock);
-	kallsyms_free(unused);
-	return modules ? 0 : -ENOMEM;
-}
-
-/* With kernel_mutex held; the stamp is of before: what changes meanwhile is read again. */
-static int read_kernel(struct vp_symbolizer *s, uint64_t stamp)
-{
-	struct kallsyms *k;
-	int err = kallsyms_read(&k, s->kallsyms_path);
-
-	if (!err)
-		err = publish_kernel(s, k);
-	if (!err)
-		s->kernel_code = stamp;
-	return err;
-}
-
-int vp_symbolizer_kernel_refresh(struct vp_symbolizer *s)
-{
-	uint64_t stamp = s->is_copy ? 0 : kernel_code_stamp();
-	int err = 0;
-
-	pthread_mutex_lock(&s->kernel_mutex);
-	if (!s->kernel || !stamp || stamp != s->kernel_code)
-		err = read_kernel(s, stamp);
-	pthread_mutex_unlock(&s->kernel_mutex);
-	return err;
-}
-
-/* Returns with the lock held for reading; s->kernel may be NULL if memory is short. */
-static void lock_kernel(struct vp_symbolizer *s)
-{
-	pthread_rwlock_rdlock(&s->lock);
-	if (s->kernel)
-		return;
-	pthread_rwlock_unlock(&s->lock);
-
-	pthread_mutex_lock(&s->kernel_mutex);
-	if (!s->kernel) /* only written under this mutex */
-		read_kernel(s, 0);
-	pthread_mutex_unlock(&s->kernel_mutex);
-	pthread_rwlock_rdlock(&s->lock);
-}
-
-static enum vp_sym_reason find_in_kernel(const struct kallsyms *k, uint64_t addr,
-					 struct symtab_hit *hit)
-{
-	if (!k)
-		return VP_SYM_NOT_LOADED; /* no memory */
-	if (k->reason != VP_SYM_OK)
-		return k->reason;
-	return symtab_find(k->table, addr, hit) ? VP_SYM_GAP : VP_SYM_OK;
-}
-
-int vp_symbolizer_kernel(struct vp_symbolizer *s, uint64_t addr, struct vp_symbol *out)
-{
-	struct symtab_hit hit;
-
-	*out = (struct vp_symbol){0};
-	lock_kernel(s);
-	out->reason = find_in_kernel(s->kernel, addr, &hit);
-	if (out->reason != VP_SYM_OK) {
-		pthread_rwlock_unlock(&s->lock);
-		return -ENOENT;
-	}
-
-	const char *module = s->kernel_modules[hit.tag];
-	const struct name_place at = {&s->kernel_names, s->kernel_serial, &s->kernel_serial, NULL};
-	int err = name_hit(s, &at, s->kernel->table, &hit, out);
-	if (!err)
-		out->module = module;
-	return err;
-}
-
-int vp_symbolizer_kernel_bounds(struct vp_symbolizer *s, uint64_t *stext, uint64_t *etext)
-{
-	int err = -ENOENT;
-
-	lock_kernel(s);
-	if (s->kernel && s->kernel->stext && s->kernel->etext > s->kernel->stext) {
-		*stext = s->kernel->stext;
-		*etext = s->kernel->etext;
-		err = 0;
-	}
-	pthread_rwlock_unlock(&s->lock);
-	return err;
 }
 
 /* ---- life ---- */
