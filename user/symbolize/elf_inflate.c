@@ -16,10 +16,11 @@
 #endif
 
 /*
- * deflate makes 258 bytes of 2 bits at best. zstd could go on for ever, but no honest section comes
- * near: so memory is bounded by what is in the file.
+ * Debug sections unpack to two to ten times their size. What claims to be much more was made to take
+ * memory: so that is bounded by what is in the file, but for small ones, which may well repeat.
  */
-#define MAX_RATIO 1032
+#define MAX_RATIO   64
+#define SMALL_BYTES (1U << 20)
 
 #define GNU_MAGIC "ZLIB"
 
@@ -108,9 +109,9 @@ int elf_inflate(const uint8_t *in, size_t in_size, enum elf_inflate_header heade
 		return -ENOEXEC;
 	if (p.type != ELFCOMPRESS_ZLIB && p.type != ELFCOMPRESS_ZSTD)
 		return -ENOEXEC;
-	if (p.size > max)
+	if (p.size > max || (p.size > SMALL_BYTES && p.size / MAX_RATIO > p.bytes_cnt))
 		return -EFBIG;
-	if (!p.size || p.size / MAX_RATIO > p.bytes_cnt)
+	if (!p.size)
 		return -ENOEXEC;
 	*out = malloc(p.size);
 	if (!*out)
