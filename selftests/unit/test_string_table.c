@@ -89,13 +89,13 @@ Test(string_table, a_long_one_has_all_read)
 Test(string_table, many_have_all_read)
 {
 	for (int i = 0; i < 10000; i++)
-		snprintf(bytes + AT + 10 * i, 10, "n%d", i);
-	make(AT + 100000);
+		snprintf(bytes + AT + 16 * i, 16, "n%d", i);
+	make(AT + 160000);
 	for (int i = 0; i < 10000; i++) {
 		char want[16];
 
 		snprintf(want, sizeof(want), "n%d", i);
-		expect_string(10 * (uint32_t)i, 100, want);
+		expect_string(16 * (uint32_t)i, 100, want);
 	}
 	cr_expect(ne(ptr, table.all, NULL));
 }

@@ -97,7 +97,7 @@ static int is_marker_name(const char *s, size_t len)
 		return 1;
 	if (len >= 2 && s[0] == '.' && s[1] == 'L')
 		return 1;
-	return len >= 2 && s[0] == '$' && memchr("adtx", s[1], 4) && (len == 2 || s[2] == '.');
+	return len >= 2 && s[0] == '$' && strchr("adtx", s[1]) && (len == 2 || s[2] == '.');
 }
 
 static int symbol_type(const GElf_Sym *sym)
