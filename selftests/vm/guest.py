@@ -101,7 +101,7 @@ class Guest:
         accel = "kvm" if args.kvm else "tcg,thread=multi"
         cmd = ["qemu-system-x86_64", "-accel", accel, "-cpu", "host" if args.kvm else "max",
                "-smp", str(args.cpus), "-m", str(args.memory), "-kernel", image, "-initrd", initrd,
-               "-append", f"console=ttyS0 panic=-1 oops=panic {args.append}".strip(),
+               "-append", f"console=ttyS0 panic=-1 oops=panic vmaprof.sacrificial {args.append}".strip(),
                "-no-reboot", "-nic", "none", "-display", "none", "-monitor", "none",
                "-serial", f"file:{self.console}", "-serial", f"file:{self.results}"]
         if args.gdb:
