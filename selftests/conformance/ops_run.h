@@ -23,6 +23,12 @@ uint64_t ops_run_in(uint32_t task_flags, struct op *ops, size_t cnt, uint64_t ti
 /* All of its answers were `times` times one error (0, -EBUSY, …). */
 bool op_always(const struct op *op, int err);
 
+/*
+ * The same, but for one in ten that may be -EBUSY: a sample can hit the kernel while it has the lock, or
+ * come before what the last one left to be done.
+ */
+bool op_mostly(const struct op *op, int err);
+
 /* "ok 3, busy 0, …" in a buffer of its own. */
 const char *op_text(const struct op *op);
 

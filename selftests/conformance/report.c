@@ -157,12 +157,14 @@ static void junit_result(FILE *f, const struct ct_case *c, const struct ct_resul
 struct report *report_begin(enum report_form form, const char *junit, size_t case_cnt)
 {
 	struct report *r = calloc(1, sizeof(*r));
+	const char *term;
 	struct utsname u;
 
 	if (!r)
 		return NULL;
 	r->form = form;
-	r->is_terminal = isatty(STDOUT_FILENO);
+	term = getenv("TERM");
+	r->is_terminal = isatty(STDOUT_FILENO) && term && strcmp(term, "dumb") != 0;
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (junit) {
 		r->junit = fopen(junit, "we");
