@@ -112,6 +112,9 @@ FUZZ_OBJ := $(FUZZ_SRC:%.c=$(B)/fuzz/%.o) $(FUZZED_OBJ)
 FUZZERS := $(FUZZ_SRC:%.c=$(B)/%)
 FUZZ_FLAGS := -std=gnu11 -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined
 
+# one binary that needs only itself
+CONFORMANCE_OBJ := $(patsubst %.c,$(B)/obj/%.o,$(wildcard selftests/conformance/*.c))
+
 BENCH_OBJ := $(BENCH_SRC:%.c=$(B)/obj/%.o)
 BENCHES := $(BENCH_SRC:selftests/bench/%.c=$(B)/selftests/bench/%)
 NOFP := $(foreach cc,gcc clang,$(foreach level,O0 O2 O3,\
@@ -227,6 +230,18 @@ $(B)/selftests/bench/prog/%.bpf.o: selftests/bench/prog/%.bpf.c $(B)/bpf.flags |
 	$(call say,BPF,$@)
 	$(Q)$(CLANG) $(BPF_CFLAGS) -MMD -MP -c $< -o $@
 	$(Q)$(LLVM_STRIP) -g $@
+
+$(B)/selftests/conformance/prog/%.bpf.o: selftests/conformance/prog/%.bpf.c $(B)/bpf.flags | $$(@D)/
+	$(call say,BPF,$@)
+	$(Q)$(CLANG) $(BPF_CFLAGS) -MMD -MP -c $< -o $@
+	$(Q)$(LLVM_STRIP) -g $@
+
+$(CONFORMANCE_OBJ): TEST_CPPFLAGS += -Iselftests/conformance -I$(B)/selftests/conformance/prog
+$(CONFORMANCE_OBJ): | $(patsubst %.bpf.c,$(B)/%.skel.h,$(wildcard selftests/conformance/prog/*.bpf.c))
+
+$(B)/vmaprof-selftest: $(CONFORMANCE_OBJ)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CFLAGS) -static $(LDFLAGS) -o $@ $^ -lbpf -lelf -lz -lzstd
 
 # It sees the kernel as user space does.
 $(B)/selftests/e2e/%.bpf.o: selftests/e2e/%.bpf.c $(B)/bpf.flags | $$(@D)/

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "facts.h"
+
+#include <bpf/btf.h>
+#include <stdio.h>
+#include <string.h>
+
+static struct btf *vmlinux(void)
+{
+	static struct btf *btf;
+
+	if (!btf)
+		btf = btf__load_vmlinux_btf();
+	return btf;
+}
+
+static bool has_member(const struct btf *btf, const struct btf_type *t, const char *member)
+{
+	const struct btf_member *m = btf_members(t);
+
+	for (int i = 0; i < btf_vlen(t); i++) {
+		const struct btf_type *inner = btf__type_by_id(btf, m[i].type);
+
+		if (!strcmp(btf__name_by_offset(btf, m[i].name_off), member))
+			return true;
+		/* of an anonymous struct or union */
+		if (!m[i].name_off && btf_is_composite(inner) && has_member(btf, inner, member))
+			return true;
+	}
+	return false;
+}
+
+bool fact_member(const char *type, const char *member)
+{
+	struct btf *btf = vmlinux();
+	int id = btf ? btf__find_by_name_kind(btf, type, BTF_KIND_STRUCT) : -1;
+
+	return id > 0 && has_member(btf, btf__type_by_id(btf, (__u32)id), member);
+}
+
+bool fact_function(const char *name)
+{
+	return vmlinux() && btf__find_by_name_kind(vmlinux(), name, BTF_KIND_FUNC) > 0;
+}
+
+static bool file_has(const char *path, const char *text)
+{
+	FILE *f = fopen(path, "re");
+	char line[4096];
+	bool has = false;
+
+	while (f && !has && fgets(line, sizeof(line), f))
+		has = strstr(line, text) != NULL;
+	if (f)
+		fclose(f);
+	return has;
+}
+
+bool fact_rt(void)
+{
+	return file_has("/sys/kernel/realtime", "1") || file_has("/proc/version", "PREEMPT_RT");
+}
+
+bool fact_sacrificial(void)
+{
+	return file_has("/proc/cmdline", "vmaprof.sacrificial");
+}

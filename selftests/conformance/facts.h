@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What this kernel is, as far as the cases expect different things of it: from its BTF, never from its version. */
+#ifndef FACTS_H
+#define FACTS_H
+
+#include <stdbool.h>
+
+/* Has struct `type` a member of that name? */
+bool fact_member(const char *type, const char *member);
+/* Has the kernel a function (or kfunc) of that name? */
+bool fact_function(const char *name);
+/* CONFIG_PREEMPT_RT. */
+bool fact_rt(void);
+/* Are we in a virtual machine, whose loss hurts nobody? Said by who boots it: vmaprof.sacrificial on the command line. */
+bool fact_sacrificial(void);
+
+#endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Lets prog/ops.bpf.c call things in an interrupt or a system call of this process. */
+#ifndef OPS_RUN_H
+#define OPS_RUN_H
+
+#include "prog/ops.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum ops_where { OPS_IN_INTERRUPT, OPS_IN_SYSCALL };
+
+/*
+ * Has ops[0…cnt) called, in this order, `times` times at least while this process spins in user mode;
+ * the answers are in ops afterwards. The case ends if that cannot be done. How often they were called.
+ */
+uint64_t ops_run(enum ops_where where, struct op *ops, size_t cnt, uint64_t times);
+
+/* The same in samples of other tasks: those with one of these PF_ flags. */
+uint64_t ops_run_in(uint32_t task_flags, struct op *ops, size_t cnt, uint64_t times);
+
+/* All of its answers were `times` times one error (0, -EBUSY, …). */
+bool op_always(const struct op *op, int err);
+
+/*
+ * The same, but for one in ten that may be -EBUSY: a sample can hit the kernel while it has the lock, or
+ * come before what the last one left to be done.
+ */
+bool op_mostly(const struct op *op, int err);
+
+/* "ok 3, busy 0, …" in a buffer of its own. */
+const char *op_text(const struct op *op);
+
+#endif
