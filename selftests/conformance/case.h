@@ -14,6 +14,11 @@
 struct ct_case {
 	const char *name; /* "find_vma/first_and_last_byte" */
 	const char *says; /* what is expected, a line */
+	/*
+	 * Which of the behaviours that README.md lists it looks at: "24" or "25, 26". Given behind the
+	 * text of CT_CASE: .numbers = "24".
+	 */
+	const char *numbers;
 	void (*run)(void);
 	/*
 	 * On a kernel with the bug that it looks for it leaves something behind that only a reboot

@@ -24,7 +24,8 @@ static const char help[] =
 	"on\n"
 	"this kernel. Needs root and a kernel with BTF.\n"
 	"\n"
-	"  -l, --list            the cases, one line each\n"
+	"  -l, --list            the cases, one line each: numbers (README), name, what is "
+	"expected\n"
 	"  -f, --filter PATTERN  only cases whose name matches: find_vma/*\n"
 	"      --ktap            output as the kernel's own selftests have it\n"
 	"      --json            an object per case and line\n"
@@ -147,7 +148,8 @@ int main(int argc, char **argv)
 	}
 	if (a.list) {
 		for (size_t i = 0; i < cnt; i++)
-			printf("%-44s %s\n", chosen[i]->name, chosen[i]->says);
+			printf("%-8s %-44s %s\n", chosen[i]->numbers ? chosen[i]->numbers : "-",
+			       chosen[i]->name, chosen[i]->says);
 		return 0;
 	}
 	if (geteuid() != 0) {
