@@ -385,3 +385,4 @@ $(NOFP:%=$(B)/selftests/workloads/%): selftests/workloads/nofp$$(if $$(filter cc
 -include $(UNIT_OBJ:.o=.d) $(UNIT_ASAN_OBJ:.o=.d) $(BPFTEST_OBJ:.o=.d) $(WORKLOADS:$(B)/%=$(B)/obj/%.d)
 -include $(TOOL_SRC:%.c=$(B)/obj/%.d) $(BENCH_OBJ:.o=.d) $(FUZZ_OBJ:.o=.d)
 -include $(BENCH_PROG_SRC:%.c=$(B)/%.d) $(B)/selftests/e2e/open_counter.bpf.d
+-include $(CONFORMANCE_OBJ:.o=.d) $(patsubst %.c,$(B)/%.d,$(wildcard selftests/conformance/prog/*.bpf.c))

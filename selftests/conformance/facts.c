@@ -43,6 +43,32 @@ bool fact_function(const char *name)
 	return vmlinux() && btf__find_by_name_kind(vmlinux(), name, BTF_KIND_FUNC) > 0;
 }
 
+bool fact_member_is(const char *type, const char *member, const char *name)
+{
+	const struct btf *btf = vmlinux();
+	int id = btf ? btf__find_by_name_kind(btf, type, BTF_KIND_STRUCT) : -1;
+	const struct btf_type *t = id > 0 ? btf__type_by_id(btf, (__u32)id) : NULL;
+
+	for (int i = 0; t && i < btf_vlen(t); i++) {
+		const struct btf_member *m = &btf_members(t)[i];
+		const struct btf_type *of = btf__type_by_id(btf, m->type);
+
+		if (!strcmp(btf__name_by_offset(btf, m->name_off), member))
+			return !strcmp(btf__name_by_offset(btf, of->name_off), name);
+	}
+	return false;
+}
+
+int fact_arguments(const char *name)
+{
+	const struct btf *btf = vmlinux();
+	int id = btf ? btf__find_by_name_kind(btf, name, BTF_KIND_FUNC) : -1;
+
+	if (id <= 0)
+		return -1;
+	return btf_vlen(btf__type_by_id(btf, btf__type_by_id(btf, (__u32)id)->type));
+}
+
 static bool file_has(const char *path, const char *text)
 {
 	FILE *f = fopen(path, "re");

@@ -7,6 +7,10 @@
 
 /* Has struct `type` a member of that name? */
 bool fact_member(const char *type, const char *member);
+/* Is that member of that type, by its name or its typedef's? */
+bool fact_member_is(const char *type, const char *member, const char *name);
+/* How many arguments has the function? -1: there is none of that name. */
+int fact_arguments(const char *name);
 /* Has the kernel a function (or kfunc) of that name? */
 bool fact_function(const char *name);
 /* CONFIG_PREEMPT_RT. */

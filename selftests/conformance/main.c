@@ -14,8 +14,12 @@
 #include <unistd.h>
 
 extern const struct ct_group find_vma_cases;
+extern const struct ct_group dpath_cases;
+extern const struct ct_group procmap_query_cases;
+extern const struct ct_group ringbuf_cases;
 
-static const struct ct_group *const groups[] = {&find_vma_cases};
+static const struct ct_group *const groups[] = {&find_vma_cases, &dpath_cases, &procmap_query_cases,
+						&ringbuf_cases};
 
 static const char help[] =
 	"usage: vmaprof-selftest [--filter PATTERN]... [--ktap | --json] [--junit FILE]\n"
