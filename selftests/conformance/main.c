@@ -17,9 +17,10 @@ extern const struct ct_group find_vma_cases;
 extern const struct ct_group dpath_cases;
 extern const struct ct_group procmap_query_cases;
 extern const struct ct_group ringbuf_cases;
+extern const struct ct_group task_work_cases;
 
 static const struct ct_group *const groups[] = {&find_vma_cases, &dpath_cases, &procmap_query_cases,
-						&ringbuf_cases};
+						&ringbuf_cases, &task_work_cases};
 
 static const char help[] =
 	"usage: vmaprof-selftest [--filter PATTERN]... [--ktap | --json] [--junit FILE]\n"

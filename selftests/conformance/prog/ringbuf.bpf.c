@@ -47,9 +47,11 @@ int reserve_with_flags(void *ctx)
 {
 	struct ring_record *r = bpf_ringbuf_reserve(&ring, sizeof(*r), flags);
 
-	got = r != NULL;
-	if (r)
+	got = 0;
+	if (r) {
+		got = 1;
 		bpf_ringbuf_discard(r, 0);
+	}
 	return 0;
 }
 
@@ -67,9 +69,11 @@ int reserve_large(void *ctx)
 {
 	void *fits = bpf_ringbuf_reserve(&ring, LARGEST, 0), *more, *whole;
 
-	got = fits != NULL;
-	if (fits)
+	got = 0;
+	if (fits) {
+		got |= 1;
 		bpf_ringbuf_discard(fits, BPF_RB_NO_WAKEUP);
+	}
 	more = bpf_ringbuf_reserve(&ring, LARGEST + 1, 0);
 	if (more) {
 		got |= 2;
@@ -125,9 +129,10 @@ int reserve_over_pending(void *ctx)
 {
 	void *first = bpf_ringbuf_reserve(&ring, 3072 - 8, 0), *second;
 
-	got = first != NULL;
+	got = 0;
 	if (!first)
 		return 0;
+	got = 1;
 	second = bpf_ringbuf_reserve(&ring, 3072 - 8, 0);
 	if (second) {
 		got |= 2;
