@@ -3,6 +3,7 @@
  * vmaprof-selftest: whether bpf_find_vma, iter/task_vma and their neighbours behave on this kernel.
  * Needs root and a kernel with BTF, and nothing else: one file to copy into a VM.
  */
+#include "bench.h"
 #include "report.h"
 #include "run_case.h"
 
@@ -24,6 +25,7 @@ static const struct ct_group *const groups[] = {&find_vma_cases, &dpath_cases, &
 
 static const char help[] =
 	"usage: vmaprof-selftest [--filter PATTERN]... [--ktap | --json] [--junit FILE]\n"
+	"       vmaprof-selftest --bench [--filter PATTERN]... [--json]\n"
 	"\n"
 	"Says case by case whether bpf_find_vma, task_vma iteration and their neighbours behave "
 	"on\n"
@@ -35,6 +37,8 @@ static const char help[] =
 	"      --ktap            output as the kernel's own selftests have it\n"
 	"      --json            an object per case and line\n"
 	"      --junit FILE      a report for CI besides\n"
+	"      --bench           what the helpers cost on this machine, in ns; --filter "
+	"'find_vma.*'\n"
 	"      --dangerous       also cases that leave an affected kernel unusable: in a VM only\n"
 	"\n"
 	"Results: pass, fail, skip (with the reason), xfail (a known bug of this kernel, with its\n"
@@ -46,16 +50,21 @@ struct args {
 	size_t filter_cnt;
 	const char *junit;
 	enum report_form form;
-	bool list, dangerous;
+	bool list, dangerous, bench;
 };
 
 static int parse(int argc, char **argv, struct args *a)
 {
 	static const struct option options[] = {
-		{"list", no_argument, NULL, 'l'},	 {"filter", required_argument, NULL, 'f'},
-		{"ktap", no_argument, NULL, 'k'},	 {"json", no_argument, NULL, 'j'},
-		{"junit", required_argument, NULL, 'u'}, {"dangerous", no_argument, NULL, 'd'},
-		{"help", no_argument, NULL, 'h'},	 {NULL, 0, NULL, 0},
+		{"list", no_argument, NULL, 'l'},
+		{"filter", required_argument, NULL, 'f'},
+		{"ktap", no_argument, NULL, 'k'},
+		{"json", no_argument, NULL, 'j'},
+		{"junit", required_argument, NULL, 'u'},
+		{"dangerous", no_argument, NULL, 'd'},
+		{"bench", no_argument, NULL, 'b'},
+		{"help", no_argument, NULL, 'h'},
+		{NULL, 0, NULL, 0},
 	};
 	int c;
 
@@ -79,6 +88,9 @@ static int parse(int argc, char **argv, struct args *a)
 			break;
 		case 'd':
 			a->dangerous = true;
+			break;
+		case 'b':
+			a->bench = true;
 			break;
 		case 'h':
 			fputs(help, stdout);
@@ -147,11 +159,11 @@ int main(int argc, char **argv)
 	if (err)
 		return err;
 	cnt = choose(&a, chosen);
-	if (!cnt) {
+	if (!cnt && !a.bench) {
 		fputs("vmaprof-selftest: no case matches (--list shows them)\n", stderr);
 		return 2;
 	}
-	if (a.list) {
+	if (a.list && !a.bench) {
 		for (size_t i = 0; i < cnt; i++)
 			printf("%-8s %-44s %s\n", chosen[i]->numbers ? chosen[i]->numbers : "-",
 			       chosen[i]->name, chosen[i]->says);
@@ -165,5 +177,7 @@ int main(int argc, char **argv)
 		fputs("vmaprof-selftest: this kernel has no BTF (CONFIG_DEBUG_INFO_BTF)\n", stderr);
 		return 2;
 	}
+	if (a.bench)
+		return bench_run(a.form == REPORT_JSON, a.filter, a.filter_cnt);
 	return run_all(&a, chosen, cnt);
 }

@@ -2,6 +2,7 @@
 /* bpf_task_work (6.18): a callback in a task, scheduled from where hardly anything is allowed. */
 #include "case.h"
 #include "facts.h"
+#include "thread_state.h"
 #include "try_load.h"
 
 #include "prog/task_work.h"
@@ -192,20 +193,6 @@ static void *sleep_in_read(void *arg)
 	return NULL;
 }
 
-static char state_of(pid_t tid)
-{
-	char path[64], state = '?';
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", tid);
-	f = fopen(path, "re");
-	if (f) {
-		(void)!fscanf(f, "%*d (%*[^)]) %c", &state);
-		fclose(f);
-	}
-	return state;
-}
-
 /* Waits until the counter is not 0. */
 static bool comes(const __u64 *counter)
 {
@@ -246,10 +233,10 @@ static void wait_until_asleep(const struct sleeper *l)
 	int asleep = 0;
 
 	while (asleep < 50 && now_s() <= until) {
-		asleep = state_of(l->tid) == 'S' ? asleep + 1 : 0;
+		asleep = thread_state(l->tid) == 'S' ? asleep + 1 : 0;
 		poll(NULL, 0, 1);
 	}
-	ct_require(asleep == 50, "its state is %c", state_of(l->tid));
+	ct_require(asleep == 50, "its state is %c", thread_state(l->tid));
 }
 
 static void end_sleeper(struct sleeper *l)

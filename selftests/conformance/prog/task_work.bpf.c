@@ -180,6 +180,50 @@ static __always_inline bool is_wanted_read(struct bpf_raw_tracepoint_args *ctx)
 PROGRAMS(impl)
 PROGRAMS(plain)
 
+/* ---- for the benchmark: a program's test run, which is a system call -------------------------- */
+
+__u64 before_ns = 0, after_ns = 0; /* around the call that schedules */
+__u64 called_ns = 0;		   /* 0: not yet */
+
+static int note_time(struct bpf_map *map, void *key, void *value)
+{
+	called_ns = bpf_ktime_get_ns();
+	return 0;
+}
+
+#define TIMED(kind, schedule)                                                                      \
+	SEC("?raw_tp")                                                                             \
+	int timed_##kind(void *ctx)                                                                \
+	{                                                                                          \
+		struct task_struct *task = bpf_get_current_task_btf();                             \
+		struct work *w = value_of(0);                                                      \
+		long err;                                                                          \
+                                                                                                   \
+		if (!w)                                                                            \
+			return 1;                                                                  \
+		called_ns = 0;                                                                     \
+		before_ns = bpf_ktime_get_ns();                                                    \
+		err = schedule;                                                                    \
+		after_ns = bpf_ktime_get_ns();                                                     \
+		return err != 0;                                                                   \
+	}
+
+TIMED(impl, bpf_task_work_schedule_resume_impl(task, &w->work, &works, note_time, NULL))
+TIMED(plain, bpf_task_work_schedule_resume(task, &w->work, &works, note_time))
+
+/* The same without it. */
+SEC("?raw_tp")
+int timed_nothing(void *ctx)
+{
+	struct work *w = value_of(0);
+
+	if (!w)
+		return 1;
+	before_ns = bpf_ktime_get_ns();
+	after_ns = bpf_ktime_get_ns();
+	return 0;
+}
+
 /* ---- programs that the verifier refuses -------------------------------------------------------- */
 
 /* A value of one map, and another map. */
