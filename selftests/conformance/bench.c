@@ -91,10 +91,11 @@ void bench_result(const struct bench_figure *f, long vmas, long vmas_in_all,
 	min = sorted.ns[0];
 	median = sorted.ns[sorted.cnt / 2];
 	row_begins(f, vmas);
+	if (bench.is_json && vmas)
+		printf(",\"vmas_in_all\":%ld", vmas_in_all);
 	if (bench.is_json)
-		printf(",\"vmas_in_all\":%ld,\"min_ns\":%.1f,\"median_ns\":%.1f,\"rounds\":%zu,"
-		       "\"skipped\":null}\n",
-		       vmas_in_all, min, median, s->cnt);
+		printf(",\"min_ns\":%.1f,\"median_ns\":%.1f,\"rounds\":%zu,\"skipped\":null}\n",
+		       min, median, s->cnt);
 	else
 		printf("%10.1f %10.1f %6zu\n", min, median, s->cnt);
 }
