@@ -14,8 +14,14 @@
 #include <unistd.h>
 
 extern const struct ct_group find_vma_cases;
+extern const struct ct_group task_vma_cases;
+extern const struct ct_group task_vma_read_cases;
 
-static const struct ct_group *const groups[] = {&find_vma_cases};
+static const struct ct_group *const groups[] = {
+	&find_vma_cases,
+	&task_vma_cases,
+	&task_vma_read_cases,
+};
 
 static const char help[] =
 	"usage: vmaprof-selftest [--filter PATTERN]... [--ktap | --json] [--junit FILE]\n"
