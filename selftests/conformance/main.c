@@ -16,9 +16,11 @@
 extern const struct ct_group find_vma_cases;
 extern const struct ct_group task_vma_cases;
 extern const struct ct_group task_vma_read_cases;
+extern const struct ct_group verifier_cases;
 
 static const struct ct_group *const groups[] = {
 	&find_vma_cases,
+	&verifier_cases,
 	&task_vma_cases,
 	&task_vma_read_cases,
 };
