@@ -3,6 +3,7 @@
  * vmaprof-selftest: whether bpf_find_vma, iter/task_vma and their neighbours behave on this kernel.
  * Needs root and a kernel with BTF, and nothing else: one file to copy into a VM.
  */
+#include "facts.h"
 #include "report.h"
 #include "run_case.h"
 
@@ -17,12 +18,12 @@ extern const struct ct_group find_vma_cases;
 extern const struct ct_group task_vma_cases;
 extern const struct ct_group task_vma_read_cases;
 extern const struct ct_group verifier_cases;
+extern const struct ct_group vma_iter_cases;
+extern const struct ct_group lockdep_cases;
 
 static const struct ct_group *const groups[] = {
-	&find_vma_cases,
-	&verifier_cases,
-	&task_vma_cases,
-	&task_vma_read_cases,
+	&find_vma_cases,      &verifier_cases, &task_vma_cases,
+	&task_vma_read_cases, &vma_iter_cases, &lockdep_cases, /* judges what the others did */
 };
 
 static const char help[] =
@@ -129,6 +130,7 @@ static int run_all(const struct args *a, const struct ct_case **cases, size_t cn
 
 	if (!r)
 		return 2;
+	fact_lockdep_at_start();
 	for (size_t i = 0; i < cnt; i++) {
 		struct ct_result result;
 

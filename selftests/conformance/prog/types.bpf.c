@@ -45,7 +45,14 @@ TYPE(iter, "iter/task")
 TYPE(iter_s, "iter.s/task")
 TYPE(syscall, "syscall")
 
-/* since 6.16 */
+/* since 6.16 (ee971630f20f), and with it this one: a helper that had no more to do there before */
+SEC("?socket")
+int socket_sends_signal(void *ctx)
+{
+	bpf_send_signal(0);
+	return 0;
+}
+
 TYPE(socket, "socket")
 TYPE(xdp, "xdp")
 TYPE(tc, "tc")
