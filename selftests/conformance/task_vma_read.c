@@ -7,9 +7,11 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define PAGE	  4096UL
@@ -101,16 +103,104 @@ static void kill_after(uint64_t room, bool by_pid)
 	task_vma_bpf__destroy(w.s);
 }
 
-static void task_that_is_killed(void)
+/* 7ff94f276f8e: the iterator keeps the mm. Without it, it may use one that has been freed. */
+static void need_kept_memory(void)
 {
-	/* 7ff94f276f8e: the iterator keeps the mm; without it this may use one that was freed */
 	if (!fact_member("bpf_iter_seq_task_vma_info", "mm") && !fact_sacrificial())
 		ct_skip("this kernel lacks \"bpf: Keep a reference to the mm, in case the task is "
 			"dead.\" (6.2): only in a virtual machine");
+}
+
+static void killed_between_reads(void)
+{
+	need_kept_memory();
 	for (uint64_t room = 0; room < 8; room++) {
 		kill_after(room, false);
 		kill_after(room, true);
 	}
+}
+
+#define VICTIMS_MAPPINGS 20000
+
+/* Has many mappings, and wants the lock so that the reader lets it go now and then. */
+static void be_the_victim(int ready)
+{
+	map_stripes(VICTIMS_MAPPINGS);
+	(void)!write(ready, "", 1);
+	for (;;)
+		munmap(mmap(NULL, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), PAGE);
+}
+
+static pid_t start_victim(void)
+{
+	int ready[2];
+	char byte;
+	pid_t pid;
+
+	ct_require(!pipe(ready), "pipe: %s", strerror(errno));
+	pid = fork();
+	if (pid == 0)
+		be_the_victim(ready[1]);
+	close(ready[1]);
+	ct_require(read(ready[0], &byte, 1) == 1, "the process to be killed has ended");
+	close(ready[0]);
+	return pid;
+}
+
+/* What the thread that kills is told, and tells. */
+struct killer {
+	const struct walk *w;
+	pid_t victim;
+	uint64_t seen_cnt; /* when it killed */
+};
+
+static void *kill_while_it_is_read(void *arg)
+{
+	struct killer *k = arg;
+
+	while (!(k->seen_cnt = __atomic_load_n(&k->w->s->bss->seen_cnt, __ATOMIC_RELAXED)))
+		;
+	kill(k->victim, SIGKILL);
+	return NULL;
+}
+
+/* Was it killed before the last of its mappings was seen? */
+static bool kill_in_a_read(bool by_pid)
+{
+	struct walk_filter filter = {0};
+	struct killer k = {0};
+	struct walk w;
+	pthread_t t;
+
+	k.victim = start_victim();
+	if (by_pid)
+		filter.pid = (uint32_t)k.victim;
+	else
+		filter.tid = (uint32_t)k.victim;
+	walk_load(&w);
+	w.s->bss->wanted_tgid = (uint32_t)k.victim;
+	walk_begin(&w, &filter);
+	k.w = &w;
+	ct_require(!pthread_create(&t, NULL, kill_while_it_is_read, &k), "no thread");
+	walk_to_end(&w, 100);
+	pthread_join(t, NULL);
+	waitpid(k.victim, NULL, 0);
+	ct_expect(w.s->bss->end_cnt == 1, "%llu calls without a task instead of 1",
+		  (unsigned long long)w.s->bss->end_cnt);
+	task_vma_bpf__destroy(w.s);
+	return k.seen_cnt < VICTIMS_MAPPINGS;
+}
+
+static void killed_during_a_read(void)
+{
+	size_t in_time = 0;
+
+	need_kept_memory();
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
+		ct_skip("needs two CPUs");
+	for (int i = 0; i < 40 && in_time < 4; i++)
+		in_time += kill_in_a_read(i % 2);
+	ct_expect(in_time >= 4, "in 40 reads it was killed %zu times before the end", in_time);
 }
 
 /* ---- mappings that change --------------------------------------------------------------------- */
@@ -355,7 +445,9 @@ static void more_than_a_million(void)
 }
 
 static const struct ct_case cases[] = {
-	CT_CASE("task_vma_read/", task_that_is_killed, "the end is reached", .numbers = "34"),
+	CT_CASE("task_vma_read/", killed_between_reads, "the end is reached", .numbers = "34"),
+	CT_CASE("task_vma_read/", killed_during_a_read, "the end is reached", .numbers = "34",
+		.limit_s = 60),
 	CT_CASE("task_vma_read/", mappings_that_stay,
 		"each is seen once, whatever comes and goes beside it", .numbers = "35"),
 	CT_CASE("task_vma_read/", output_with_a_tid, "the end is reached", .numbers = "36"),
