@@ -142,7 +142,7 @@ test-deps:
 lint-deps:
 	@.ci/deps build test lint
 
-tests: $(VMAPROF) $(TEST_BINS) $(WORKLOADS) $(B)/selftests/compare-rows
+tests: $(VMAPROF) $(TEST_BINS) $(WORKLOADS) $(B)/selftests/compare-rows $(B)/vmaprof-selftest
 
 # A second make, because what this one found out about tools precedes their installation.
 check: test-deps
