@@ -2,7 +2,7 @@
 /* bpf_d_path in iter/task_vma: what a mapped file is called, and who may ask. */
 #include "case.h"
 #include "facts.h"
-#include "try_load.h"
+#include "judge.h"
 
 #include "prog/dpath.h"
 
@@ -352,9 +352,10 @@ static void in_the_iterator(void)
 /* Some systems let nobody load such programs; the verifier has said nothing then. */
 static void in_functions(void)
 {
-	const struct load_answer *a = try_load(dpath_bpf__elf_bytes, "in_listed_function");
+	const char *log;
+	int err = judge(dpath_bpf__elf_bytes, "in_listed_function", &log);
 
-	if (a->err == -EPERM && !a->log[0])
+	if (err == -EPERM && !*log)
 		ct_skip("fentry programs are refused on this system: %s", strerror(EPERM));
 	if (!fact_function("filp_close"))
 		ct_skip("no filp_close in this kernel");

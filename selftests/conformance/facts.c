@@ -91,3 +91,31 @@ bool fact_sacrificial(void)
 {
 	return file_has("/proc/cmdline", "vmaprof.sacrificial");
 }
+
+enum fact_lockdep fact_lockdep(void)
+{
+	FILE *f = fopen("/proc/lockdep_stats", "re");
+	enum fact_lockdep found = LOCKDEP_ABSENT;
+	char line[256];
+	int is_on;
+
+	while (f && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, " debug_locks: %d", &is_on) == 1)
+			found = is_on ? LOCKDEP_ON : LOCKDEP_OFF;
+	}
+	if (f)
+		fclose(f);
+	return found;
+}
+
+enum fact_lockdep fact_lockdep_at_start(void)
+{
+	static enum fact_lockdep at_start;
+	static bool is_known;
+
+	if (!is_known) {
+		at_start = fact_lockdep();
+		is_known = true;
+	}
+	return at_start;
+}

@@ -18,4 +18,10 @@ bool fact_rt(void);
 /* Are we in a virtual machine, whose loss hurts nobody? Said by who boots it: vmaprof.sacrificial on the command line. */
 bool fact_sacrificial(void);
 
+/* CONFIG_PROVE_LOCKING, and whether it is still at work: it ends with its first complaint. */
+enum fact_lockdep { LOCKDEP_ABSENT, LOCKDEP_OFF, LOCKDEP_ON };
+enum fact_lockdep fact_lockdep(void);
+/* As the first call found it. main() makes that before any case runs. */
+enum fact_lockdep fact_lockdep_at_start(void);
+
 #endif

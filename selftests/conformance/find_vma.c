@@ -213,6 +213,16 @@ static void build_ids_behind_it(void)
 	ct_expect(ops[1].by_ip > 0, "no frame has an address");
 }
 
+static void while_a_writer_has_the_lock(void)
+{
+	struct op op = {.kind = OP_FIND_VMA, .addr = (uint64_t)lonely_page()}, afterwards = op;
+
+	ops_run(OPS_IN_MMAP, &op, 1, TIMES);
+	ct_expect(op_always(&op, -EBUSY), "in mmap(): %s", op_text(&op));
+	ops_run(OPS_IN_SYSCALL, &afterwards, 1, TIMES);
+	ct_expect(op_always(&afterwards, 0), "afterwards: %s", op_text(&afterwards));
+}
+
 static void nested_with_interrupts_on(void)
 {
 	struct op op = {.kind = OP_FIND_NESTED, .addr = (uint64_t)lonely_page()};
@@ -282,6 +292,48 @@ static void of_another_task_in_a_system_call(void)
 	ct_expect(status == 0, "status %d", status);
 }
 
+/* Does the kernel keep the memory of another task meanwhile? */
+static bool is_memory_pinned(void)
+{
+	struct op op = {.kind = OP_FIND_FOREIGN};
+
+	if (fact_member("mmap_unlock_irq_work", "active"))
+		return true; /* that fix came later */
+	if (fact_rt())
+		return false; /* nothing tells */
+	ops_run(OPS_IN_INTERRUPT, &op, 1, TIMES);
+	return op_always(&op, -EBUSY);
+}
+
+static unsigned long taints(void)
+{
+	FILE *f = fopen("/proc/sys/kernel/tainted", "re");
+	unsigned long bits = 0;
+
+	if (f && fscanf(f, "%lu", &bits) != 1)
+		bits = 0;
+	if (f)
+		fclose(f);
+	return bits;
+}
+
+/* Without KASAN a use of freed memory can go unseen. */
+static void of_tasks_that_exit(void)
+{
+	struct op op = {.kind = OP_FIND_VMA, .addr = (uint64_t)lonely_page()};
+	unsigned long before = taints();
+
+	if (!is_memory_pinned())
+		ct_skip("this kernel lacks \"bpf: Fix use-after-free on mm_struct in "
+			"bpf_find_vma()\" (6.1.188, 6.12.110)");
+	op_run_of_exiting(&op, 1000);
+	ct_expect(op.ok > 0, "none was found: %s", op_text(&op));
+	ct_expect(!op.inval && !op.other, "%s", op_text(&op));
+	ct_expect(taints() == before, "the kernel complained: taints %#lx, before %#lx", taints(),
+		  before);
+	ct_note("%s", op_text(&op));
+}
+
 static void the_turn_comes_again(void)
 {
 	struct op op = {.kind = OP_FIND_VMA, .addr = (uint64_t)lonely_page()};
@@ -317,6 +369,8 @@ static const struct ct_case cases[] = {
 		.numbers = "13"),
 	CT_CASE("find_vma/", build_ids_behind_it, "frames have addresses instead of build ids",
 		.numbers = "13"),
+	CT_CASE("find_vma/", while_a_writer_has_the_lock, "-EBUSY in mmap(), 0 afterwards",
+		.numbers = "14"),
 	CT_CASE("find_vma/", nested_with_interrupts_on, "0, or -EBUSY inside", .numbers = "15"),
 	CT_CASE("find_vma/", nested_in_an_interrupt,
 		"-EBUSY inside, and the lock is free afterwards", .is_dangerous = true,
@@ -324,6 +378,8 @@ static const struct ct_case cases[] = {
 	CT_CASE("find_vma/", of_another_task_in_an_interrupt, "-EBUSY where its memory is pinned",
 		.numbers = "17"),
 	CT_CASE("find_vma/", of_another_task_in_a_system_call, "0", .numbers = "18"),
+	CT_CASE("find_vma/", of_tasks_that_exit, "answers, and no complaint of the kernel",
+		.numbers = "19"),
 	CT_CASE("find_vma/", the_turn_comes_again, "0 in each sample", .numbers = "22"),
 };
 

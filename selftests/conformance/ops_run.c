@@ -5,12 +5,15 @@
 
 #include "ops.skel.h"
 
+#include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <linux/perf_event.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -36,8 +39,7 @@ static struct ops_bpf *load(const struct op *ops, size_t cnt)
 	return s;
 }
 
-/* A timer on each CPU, or on this process. */
-static size_t attach_samples(struct ops_bpf *s, pid_t pid, struct bpf_link **links, size_t max)
+size_t attach_samples(struct bpf_program *prog, pid_t pid, struct bpf_link **links, size_t max)
 {
 	struct perf_event_attr attr = {
 		.size = sizeof(attr),
@@ -55,7 +57,7 @@ static size_t attach_samples(struct ops_bpf *s, pid_t pid, struct bpf_link **lin
 
 		if (fd < 0)
 			continue; /* that CPU is not there */
-		links[n] = bpf_program__attach_perf_event(s->progs.ops_in_interrupt, fd);
+		links[n] = bpf_program__attach_perf_event(prog, fd);
 		ct_require(links[n] != NULL, "attach: %s", strerror(errno));
 		n++;
 	}
@@ -68,17 +70,28 @@ static uint64_t runs_of(const struct ops_bpf *s)
 	return __atomic_load_n(&s->bss->runs, __ATOMIC_RELAXED);
 }
 
-static void spin_until(const struct ops_bpf *s, uint64_t times, bool by_syscall)
+static void spin(enum ops_where where)
+{
+	switch (where) {
+	case OPS_IN_INTERRUPT:
+		for (volatile int i = 0; i < 100000; i++)
+			;
+		break;
+	case OPS_IN_SYSCALL:
+		syscall(SYS_getppid);
+		break;
+	case OPS_IN_MMAP:
+		munmap(mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), 4096);
+		break;
+	}
+}
+
+static void spin_until(const struct ops_bpf *s, uint64_t times, enum ops_where where)
 {
 	uint64_t end = now_s() + LIMIT_S;
 
-	while (runs_of(s) < times && now_s() <= end) {
-		if (by_syscall)
-			syscall(SYS_getppid);
-		else
-			for (volatile int i = 0; i < 100000; i++)
-				;
-	}
+	while (runs_of(s) < times && now_s() <= end)
+		spin(where);
 }
 
 static uint64_t end_run(struct ops_bpf *s, struct op *ops, size_t cnt, uint64_t times)
@@ -106,12 +119,13 @@ uint64_t ops_run(enum ops_where where, struct op *ops, size_t cnt, uint64_t time
 
 	s->bss->wanted_tgid = (uint32_t)getpid();
 	if (where == OPS_IN_INTERRUPT) {
-		links = attach_samples(s, 0, &link, 1);
+		links = attach_samples(s->progs.ops_in_interrupt, 0, &link, 1);
 	} else {
-		link = bpf_program__attach(s->progs.ops_in_syscall);
-		ct_require(link != NULL, "raw_tp/sys_enter: %s", strerror(errno));
+		link = bpf_program__attach(where == OPS_IN_MMAP ? s->progs.ops_in_mmap
+								: s->progs.ops_in_syscall);
+		ct_require(link != NULL, "attach: %s", strerror(errno));
 	}
-	spin_until(s, times, where == OPS_IN_SYSCALL);
+	spin_until(s, times, where);
 	detach(&link, links);
 	return end_run(s, ops, cnt, times);
 }
@@ -124,12 +138,48 @@ uint64_t ops_run_in(uint32_t task_flags, struct op *ops, size_t cnt, uint64_t ti
 	size_t n;
 
 	s->bss->wanted_flags = task_flags;
-	n = attach_samples(s, -1, links, sizeof(links) / sizeof(*links));
+	n = attach_samples(s->progs.ops_in_interrupt, -1, links, sizeof(links) / sizeof(*links));
 	/* asleep: others are to run */
 	while (runs_of(s) < times && now_s() <= end)
 		usleep(2000);
 	detach(links, n);
 	return end_run(s, ops, cnt, times);
+}
+
+/* A few that are about to exit. */
+static void fork_children(pid_t *pid, size_t cnt)
+{
+	for (size_t i = 0; i < cnt; i++) {
+		pid[i] = fork();
+		if (pid[i] == 0)
+			_exit(0);
+	}
+}
+
+uint64_t op_run_of_exiting(struct op *op, uint64_t times)
+{
+	struct ops_bpf *s = load(op, 1);
+	uint64_t end = now_s() + LIMIT_S;
+	struct bpf_link *link;
+	pid_t pid[8];
+	char byte;
+	int fd;
+
+	s->bss->wanted_tgid = (uint32_t)getpid();
+	link = bpf_program__attach(s->progs.op_of_children);
+	ct_require(link != NULL, "iter/task: %s", strerror(errno));
+	while (runs_of(s) < times && now_s() <= end) {
+		fork_children(pid, 8);
+		fd = bpf_iter_create(bpf_link__fd(link));
+		ct_require(fd >= 0, "bpf_iter_create: %s", strerror(errno));
+		while (read(fd, &byte, 1) > 0)
+			;
+		close(fd);
+		for (size_t i = 0; i < 8; i++)
+			waitpid(pid[i], NULL, 0);
+	}
+	detach(&link, 1);
+	return end_run(s, op, 1, times);
 }
 
 static uint64_t all_of(const struct op *op)

@@ -118,8 +118,8 @@ static void ktap_result(const struct report *r, const struct ct_case *c,
 
 static void json_result(const struct ct_case *c, const struct ct_result *res)
 {
-	printf("{\"case\":\"%s\",\"result\":\"%s\",\"ms\":%u,\"expected\":", c->name,
-	       words[res->verdict], res->ms);
+	printf("{\"case\":\"%s\",\"numbers\":\"%s\",\"result\":\"%s\",\"ms\":%u,\"expected\":",
+	       c->name, c->numbers ? c->numbers : "", words[res->verdict], res->ms);
 	print_json_string(c->says);
 	fputs(",\"text\":", stdout);
 	print_json_string(res->text);

@@ -3,7 +3,7 @@
 #include "case.h"
 #include "facts.h"
 #include "thread_state.h"
-#include "try_load.h"
+#include "judge.h"
 
 #include "prog/task_work.h"
 

@@ -3,63 +3,39 @@
 
 #include "case.h"
 
-#include <bpf/libbpf.h>
-#include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
-const struct load_answer *try_load(const void *(*elf_bytes)(size_t *size), const char *program)
+int try_load(struct bpf_object *obj, const char *name, const char **log)
 {
-	static struct load_answer answer;
-	struct bpf_program *p, *chosen = NULL;
-	struct bpf_object *obj;
-	size_t size;
-	const void *elf = elf_bytes(&size);
+	static char text[1 << 20];
+	struct bpf_program *prog = bpf_object__find_program_by_name(obj, name);
+	int err;
 
-	answer = (struct load_answer){0};
+	ct_require(prog != NULL, "no program %s", name);
+	/* that it is refused is what a case wants to see */
 	libbpf_set_print(NULL);
-	obj = bpf_object__open_mem(elf, size, NULL);
-	ct_require(obj != NULL, "the object does not open: %s", strerror(errno));
-	bpf_object__for_each_program(p, obj) {
-		bool is_it = !strcmp(bpf_program__name(p), program);
-
-		bpf_program__set_autoload(p, is_it);
-		if (is_it)
-			chosen = p;
-	}
-	ct_require(chosen != NULL, "no program '%s'", program);
-	bpf_program__set_log_buf(chosen, answer.log, sizeof(answer.log));
-	answer.err = bpf_object__load(obj);
-	if (!answer.err)
-		answer.log[0] = '\0';
+	text[0] = '\0';
+	bpf_program__set_autoload(prog, true);
+	bpf_program__set_log_buf(prog, text, sizeof(text));
+	err = bpf_object__load(obj);
 	bpf_object__close(obj);
-	return &answer;
+	*log = text;
+	return err;
 }
 
-/* The end of a log says what was wrong; a line of statistics follows it. */
-static const char *end_of(const char *log)
+const char *reason_of(const char *log)
 {
-	size_t len = strlen(log);
+	static char text[512];
+	const char *line = log, *reason = "", *end;
 
-	return len > 300 ? log + len - 300 : log;
-}
-
-void expect_loads(const void *(*elf_bytes)(size_t *size), const char *program)
-{
-	const struct load_answer *a = try_load(elf_bytes, program);
-
-	ct_expect(a->err == 0, "%s: does not load (%d): …%s", program, a->err, end_of(a->log));
-}
-
-void expect_refused(const void *(*elf_bytes)(size_t *size), const char *program,
-		    const char *const *texts)
-{
-	const struct load_answer *a = try_load(elf_bytes, program);
-	bool says_it = false;
-
-	for (; *texts; texts++)
-		says_it |= strstr(a->log, *texts) != NULL;
-	ct_expect(a->err != 0, "%s: loads", program);
-	if (a->err)
-		ct_expect(says_it, "%s: refused for another reason (%d): …%s", program, a->err,
-			  end_of(a->log));
+	for (; *line; line = *end ? end + 1 : end) {
+		end = line + strcspn(line, "\n");
+		if (!strncmp(line, "processed ", 10))
+			break;
+		if (end > line)
+			reason = line;
+	}
+	snprintf(text, sizeof(text), "%.*s", (int)strcspn(reason, "\n"), reason);
+	return text;
 }

@@ -1,27 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Whether the verifier takes a program. */
+/* Loads one program of an object alone, and says what the verifier thinks of it. */
 #ifndef TRY_LOAD_H
 #define TRY_LOAD_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
-struct load_answer {
-	int err;	 /* 0, or -errno of the load */
-	char log[65536]; /* what the verifier said; "" if it took it */
-};
+#include <bpf/libbpf.h>
 
 /*
- * Loads one program of an object (a skeleton's NAME__elf_bytes) by itself. The answer is valid until
- * the next call. Ends the case if the object has no such program.
+ * 0 or -errno; the object, which none of its programs has been loaded from before, is closed then.
+ * log: the verifier's, until the next call; "" if it had nothing to say.
  */
-const struct load_answer *try_load(const void *(*elf_bytes)(size_t *size), const char *program);
+int try_load(struct bpf_object *obj, const char *prog, const char **log);
 
-/* The verifier takes it. */
-void expect_loads(const void *(*elf_bytes)(size_t *size), const char *program);
-
-/* It does not, and its log has one of these texts; the list ends with NULL. */
-void expect_refused(const void *(*elf_bytes)(size_t *size), const char *program,
-		    const char *const *texts);
+/* A log's last line but for the statistics: why a program was refused. Valid until the next call. */
+const char *reason_of(const char *log);
 
 #endif

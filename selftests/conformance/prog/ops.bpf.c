@@ -153,3 +153,25 @@ int ops_in_syscall(struct bpf_raw_tracepoint_args *ctx)
 		run_ops(ctx);
 	return 0;
 }
+
+/* Hook: mmap() looks for a free range; IRQs on, mmap_lock is held for writing. */
+SEC("raw_tp/vm_unmapped_area")
+int ops_in_mmap(struct bpf_raw_tracepoint_args *ctx)
+{
+	run_ops(ctx);
+	return 0;
+}
+
+/* Hook: a task is offered to a reader; IRQs on. The first op, of children of the wanted process. */
+SEC("iter/task")
+int op_of_children(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	__u32 i = 0;
+
+	if (!task || (__u32)task->real_parent->tgid != wanted_tgid)
+		return 0;
+	count(&ops[0], bpf_find_vma(task, ops[0].addr, on_vma, &i, 0));
+	runs++;
+	return 0;
+}
