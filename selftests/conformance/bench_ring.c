@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define WAKES 200 /* a round */
+#define WAKES 50 /* a round */
 
 static const struct bench_figure consume = {"ring.consume", "ring: reading a record"},
 				 wake = {"ring.wake",

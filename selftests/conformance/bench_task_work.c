@@ -15,7 +15,7 @@
 
 static const struct bench_figure schedule = {"task_work.schedule", "bpf_task_work_schedule_resume"},
 				 to_callback = {"task_work.to_callback",
-						"… from there to its callback"},
+						"from its return to the callback in the task"},
 				 round_trip = {"task_work.round_trip",
 					       "a system call with a callback, less one without"};
 

@@ -146,7 +146,7 @@ static __always_inline bool is_wanted(void)
 	return (__u32)bpf_get_current_pid_tgid() == wanted_tid && entered < entered_max;
 }
 
-/* Is this read(wanted_fd)? */
+/* Is this read(wanted_fd)? x86-64: its number is 0. */
 static __always_inline bool is_wanted_read(struct bpf_raw_tracepoint_args *ctx)
 {
 	const struct pt_regs *regs = (const void *)ctx->args[0];
