@@ -53,6 +53,12 @@ static int by_value(const void *a, const void *b)
 	return (da > db) - (da < db);
 }
 
+double bench_middle(double *values, size_t cnt)
+{
+	qsort(values, cnt, sizeof(*values), by_value);
+	return values[cnt / 2];
+}
+
 static void head(void)
 {
 	struct utsname u;
@@ -87,9 +93,8 @@ void bench_result(const struct bench_figure *f, long vmas, long vmas_in_all,
 		return;
 	if (!s->cnt)
 		bench_die("%s: no value", f->name);
-	qsort(sorted.ns, sorted.cnt, sizeof(*sorted.ns), by_value);
+	median = bench_middle(sorted.ns, sorted.cnt);
 	min = sorted.ns[0];
-	median = sorted.ns[sorted.cnt / 2];
 	row_begins(f, vmas);
 	if (bench.is_json && vmas)
 		printf(",\"vmas_in_all\":%ld", vmas_in_all);
@@ -140,9 +145,32 @@ static uint64_t ns_of(clockid_t clock)
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
+#define STEP_MAX_NS 100000
+
+/* A machine without a stable TSC counts CPU time in ticks: of milliseconds. */
+static bool has_fine_cpu_time(void)
+{
+	uint64_t least = UINT64_MAX, last = ns_of(CLOCK_THREAD_CPUTIME_ID);
+
+	for (int steps = 0; steps < 8;) {
+		uint64_t now = ns_of(CLOCK_THREAD_CPUTIME_ID);
+
+		if (now == last)
+			continue;
+		least = now - last < least ? now - last : least;
+		last = now;
+		steps++;
+	}
+	return least <= STEP_MAX_NS;
+}
+
 uint64_t bench_cpu_ns(void)
 {
-	return ns_of(CLOCK_THREAD_CPUTIME_ID);
+	static clockid_t clock = -1;
+
+	if (clock == -1)
+		clock = has_fine_cpu_time() ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
+	return ns_of(clock);
 }
 
 uint64_t bench_now_ns(void)

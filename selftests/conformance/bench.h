@@ -30,6 +30,9 @@ int bench_run(bool json, const char *const *filter, size_t filter_cnt);
 
 bool bench_is_wanted(const struct bench_figure *f);
 
+/* The median; puts the values in order. */
+double bench_middle(double *values, size_t cnt);
+
 /* Ignored when the series is full. */
 void bench_add(struct bench_series *s, double ns);
 
@@ -43,7 +46,10 @@ void bench_skip(const struct bench_figure *f, long vmas, const char *format, ...
 /* The run ends with exit 1. */
 void bench_die(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 
-/* CPU time of this thread: nearly the same on a busy machine. */
+/*
+ * CPU time of this thread: nearly the same on a busy machine. Where it is counted in ticks: the time.
+ * Only differences say something.
+ */
 uint64_t bench_cpu_ns(void);
 uint64_t bench_now_ns(void);
 

@@ -135,11 +135,11 @@ static void measure_waking(const struct bench_bpf *s)
 	if (!r.rb || pthread_create(&r.thread, NULL, read_for_ever, &r))
 		bench_die("a reader: %s", strerror(errno));
 	for (int round = 0; round < BENCH_ROUNDS; round++) {
-		double sum = 0;
+		double trips[WAKES];
 
 		for (int i = 0; i < WAKES; i++)
-			sum += wake_once(s, &r);
-		bench_add(&ns, sum / WAKES);
+			trips[i] = wake_once(s, &r);
+		bench_add(&ns, bench_middle(trips, WAKES));
 	}
 	bench_result(&wake, 0, 0, &ns);
 }

@@ -20,7 +20,8 @@ static const struct bench_figure schedule = {"task_work.schedule", "bpf_task_wor
 					       "a system call with a callback, less one without"};
 
 struct trips {
-	double schedule_ns, to_callback_ns, syscall_ns; /* sums */
+	double schedule_ns[TRIPS], to_callback_ns[TRIPS];
+	double syscall_ns; /* a trip, on average */
 };
 
 static void make_trips(const struct task_work_bpf *s, const struct bpf_program *p, bool is_called,
@@ -28,17 +29,16 @@ static void make_trips(const struct task_work_bpf *s, const struct bpf_program *
 {
 	uint64_t start = bench_cpu_ns();
 
-	*t = (struct trips){0};
 	for (int i = 0; i < TRIPS; i++) {
 		bench_run_program(p);
-		t->schedule_ns += (double)(s->bss->after_ns - s->bss->before_ns);
+		t->schedule_ns[i] = (double)(s->bss->after_ns - s->bss->before_ns);
 		if (!is_called)
 			continue;
 		if (!s->bss->called_ns)
 			bench_die("not called before the return to user mode");
-		t->to_callback_ns += (double)(s->bss->called_ns - s->bss->after_ns);
+		t->to_callback_ns[i] = (double)(s->bss->called_ns - s->bss->after_ns);
 	}
-	t->syscall_ns = (double)(bench_cpu_ns() - start);
+	t->syscall_ns = (double)(bench_cpu_ns() - start) / TRIPS;
 }
 
 static void measure(const struct task_work_bpf *s, const struct bpf_program *timed)
@@ -46,13 +46,14 @@ static void measure(const struct task_work_bpf *s, const struct bpf_program *tim
 	struct bench_series in_schedule = {0}, until_called = {0}, whole = {0};
 
 	for (int round = 0; round < BENCH_ROUNDS; round++) {
-		struct trips with, without;
+		static struct trips with, without;
 
 		make_trips(s, s->progs.timed_nothing, false, &without);
 		make_trips(s, timed, true, &with);
-		bench_add(&in_schedule, (with.schedule_ns - without.schedule_ns) / TRIPS);
-		bench_add(&until_called, with.to_callback_ns / TRIPS);
-		bench_add(&whole, (with.syscall_ns - without.syscall_ns) / TRIPS);
+		bench_add(&in_schedule, bench_middle(with.schedule_ns, TRIPS) -
+						bench_middle(without.schedule_ns, TRIPS));
+		bench_add(&until_called, bench_middle(with.to_callback_ns, TRIPS));
+		bench_add(&whole, with.syscall_ns - without.syscall_ns);
 	}
 	bench_result(&schedule, 0, 0, &in_schedule);
 	bench_result(&to_callback, 0, 0, &until_called);
