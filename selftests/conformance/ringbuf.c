@@ -325,7 +325,7 @@ static void over_one_that_is_reserved(void)
 
 /* ---- in interrupts ---------------------------------------------------------------------------- */
 
-#define INTERRUPTS 2000
+#define INTERRUPTS 500
 
 static uint64_t now_s(void)
 {

@@ -21,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define TIMES	1000
+#define TIMES	300
 #define LIMIT_S 20
 
 #define RESUME "bpf_task_work_schedule_resume"
