@@ -25,7 +25,7 @@ struct ct_case {
 	 * mends: runs in a virtual machine alone.
 	 */
 	bool is_dangerous;
-	unsigned int limit_s; /* 0: 30 */
+	unsigned int limit_s; /* 0: 90 */
 };
 
 /* One file's cases. */

@@ -326,7 +326,7 @@ static void of_tasks_that_exit(void)
 	if (!is_memory_pinned())
 		ct_skip("this kernel lacks \"bpf: Fix use-after-free on mm_struct in "
 			"bpf_find_vma()\" (6.1.188, 6.12.110)");
-	op_run_of_exiting(&op, 1000);
+	op_run_of_exiting(&op, 50);
 	ct_expect(op.ok > 0, "none was found: %s", op_text(&op));
 	ct_expect(!op.inval && !op.other, "%s", op_text(&op));
 	ct_expect(taints() == before, "the kernel complained: taints %#lx, before %#lx", taints(),

@@ -28,8 +28,11 @@ uint64_t ops_run(enum ops_where where, struct op *ops, size_t cnt, uint64_t time
 /* The same in samples of other tasks: those with one of these PF_ flags. */
 uint64_t ops_run_in(uint32_t task_flags, struct op *ops, size_t cnt, uint64_t times);
 
-/* The same of one op in children that are about to exit: of tasks that are not the current one. */
-uint64_t op_run_of_exiting(struct op *op, uint64_t times);
+/*
+ * Has one op called in children that are about to exit: with IRQs on, of tasks that are not the current
+ * one. Eight children a turn.
+ */
+void op_run_of_exiting(struct op *op, size_t turns);
 
 /*
  * Runs prog in samples, 2,000 a second: of a timer on this process (pid 0), or one on each CPU (-1).

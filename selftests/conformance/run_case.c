@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define DEFAULT_LIMIT_S 30
+#define DEFAULT_LIMIT_S 90
 
 /* Shared with the child, so that what a case found before it died is not lost. */
 struct findings {

@@ -446,8 +446,7 @@ static void more_than_a_million(void)
 
 static const struct ct_case cases[] = {
 	CT_CASE("task_vma_read/", killed_between_reads, "the end is reached", .numbers = "34"),
-	CT_CASE("task_vma_read/", killed_during_a_read, "the end is reached", .numbers = "34",
-		.limit_s = 60),
+	CT_CASE("task_vma_read/", killed_during_a_read, "the end is reached", .numbers = "34"),
 	CT_CASE("task_vma_read/", mappings_that_stay,
 		"each is seen once, whatever comes and goes beside it", .numbers = "35"),
 	CT_CASE("task_vma_read/", output_with_a_tid, "the end is reached", .numbers = "36"),
