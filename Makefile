@@ -112,6 +112,10 @@ FUZZ_OBJ := $(FUZZ_SRC:%.c=$(B)/fuzz/%.o) $(FUZZED_OBJ)
 FUZZERS := $(FUZZ_SRC:%.c=$(B)/%)
 FUZZ_FLAGS := -std=gnu11 -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined
 
+# one binary that needs only itself
+CONFORMANCE_PROG_SRC := $(wildcard selftests/conformance/prog/*.bpf.c)
+CONFORMANCE_OBJ := $(patsubst %.c,$(B)/obj/%.o,$(wildcard selftests/conformance/*.c))
+
 BENCH_OBJ := $(BENCH_SRC:%.c=$(B)/obj/%.o)
 BENCHES := $(BENCH_SRC:selftests/bench/%.c=$(B)/selftests/bench/%)
 NOFP := $(foreach cc,gcc clang,$(foreach level,O0 O2 O3,\
@@ -138,7 +142,7 @@ test-deps:
 lint-deps:
 	@.ci/deps build test lint
 
-tests: $(VMAPROF) $(TEST_BINS) $(WORKLOADS) $(B)/selftests/compare-rows
+tests: $(VMAPROF) $(TEST_BINS) $(WORKLOADS) $(B)/selftests/compare-rows $(B)/vmaprof-selftest
 
 # A second make, because what this one found out about tools precedes their installation.
 check: test-deps
@@ -227,6 +231,18 @@ $(B)/selftests/bench/prog/%.bpf.o: selftests/bench/prog/%.bpf.c $(B)/bpf.flags |
 	$(call say,BPF,$@)
 	$(Q)$(CLANG) $(BPF_CFLAGS) -MMD -MP -c $< -o $@
 	$(Q)$(LLVM_STRIP) -g $@
+
+$(B)/selftests/conformance/prog/%.bpf.o: selftests/conformance/prog/%.bpf.c $(B)/bpf.flags | $$(@D)/
+	$(call say,BPF,$@)
+	$(Q)$(CLANG) $(BPF_CFLAGS) -MMD -MP -c $< -o $@
+	$(Q)$(LLVM_STRIP) -g $@
+
+$(CONFORMANCE_OBJ): TEST_CPPFLAGS += -Iselftests/conformance -I$(B)/selftests/conformance/prog
+$(CONFORMANCE_OBJ): | $(CONFORMANCE_PROG_SRC:%.bpf.c=$(B)/%.skel.h)
+
+$(B)/vmaprof-selftest: $(CONFORMANCE_OBJ)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CFLAGS) -static $(LDFLAGS) -o $@ $^ -lbpf -lelf -lz -lzstd
 
 # It sees the kernel as user space does.
 $(B)/selftests/e2e/%.bpf.o: selftests/e2e/%.bpf.c $(B)/bpf.flags | $$(@D)/
@@ -370,3 +386,4 @@ $(NOFP:%=$(B)/selftests/workloads/%): selftests/workloads/nofp$$(if $$(filter cc
 -include $(UNIT_OBJ:.o=.d) $(UNIT_ASAN_OBJ:.o=.d) $(BPFTEST_OBJ:.o=.d) $(WORKLOADS:$(B)/%=$(B)/obj/%.d)
 -include $(TOOL_SRC:%.c=$(B)/obj/%.d) $(BENCH_OBJ:.o=.d) $(FUZZ_OBJ:.o=.d)
 -include $(BENCH_PROG_SRC:%.c=$(B)/%.d) $(B)/selftests/e2e/open_counter.bpf.d
+-include $(CONFORMANCE_OBJ:.o=.d) $(CONFORMANCE_PROG_SRC:%.c=$(B)/%.d)

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * vmaprof-selftest: whether bpf_find_vma, iter/task_vma and their neighbours behave on this kernel.
+ * Needs root and a kernel with BTF, and nothing else: one file to copy into a VM.
+ */
+#include "bench.h"
+#include "facts.h"
+#include "report.h"
+#include "run_case.h"
+
+#include <fnmatch.h>
+#include <getopt.h>
+#include <linux/perf_event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+extern const struct ct_group find_vma_cases;
+extern const struct ct_group task_vma_cases;
+extern const struct ct_group task_vma_read_cases;
+extern const struct ct_group verifier_cases;
+extern const struct ct_group vma_iter_cases;
+extern const struct ct_group dpath_cases;
+extern const struct ct_group ringbuf_cases;
+extern const struct ct_group task_work_cases;
+extern const struct ct_group procmap_query_cases;
+extern const struct ct_group lockdep_cases;
+
+static const struct ct_group *const groups[] = {
+	&find_vma_cases,      &verifier_cases, &task_vma_cases, &task_vma_read_cases,
+	&vma_iter_cases,      &dpath_cases,    &ringbuf_cases,	&task_work_cases,
+	&procmap_query_cases, &lockdep_cases, /* judges what the others did */
+};
+
+static const char help[] =
+	"usage: vmaprof-selftest [--filter PATTERN]... [--ktap | --json] [--junit FILE]\n"
+	"       vmaprof-selftest --bench [--filter PATTERN]... [--json]\n"
+	"\n"
+	"Says case by case whether bpf_find_vma, task_vma iteration and their neighbours behave "
+	"on\n"
+	"this kernel. Needs root and a kernel with BTF.\n"
+	"\n"
+	"  -l, --list            the cases, one line each: numbers (README), name, what is "
+	"expected\n"
+	"  -f, --filter PATTERN  only cases whose name matches: find_vma/*\n"
+	"      --ktap            output as the kernel's own selftests have it\n"
+	"      --json            an object per case and line\n"
+	"      --junit FILE      a report for CI besides\n"
+	"      --bench           what the helpers cost on this machine, in ns; --filter "
+	"'find_vma.*'\n"
+	"      --dangerous       also cases that leave an affected kernel unusable: in a VM only\n"
+	"\n"
+	"Results: pass, fail, skip (with the reason), xfail (a known bug of this kernel, with its\n"
+	"fix), xpass (one that is not there although it should be: a failure). Exit 1 if any "
+	"failed.\n";
+
+struct args {
+	const char *filter[64];
+	size_t filter_cnt;
+	const char *junit;
+	enum report_form form;
+	bool list, dangerous, bench;
+};
+
+static int parse(int argc, char **argv, struct args *a)
+{
+	static const struct option options[] = {
+		{"list", no_argument, NULL, 'l'},
+		{"filter", required_argument, NULL, 'f'},
+		{"ktap", no_argument, NULL, 'k'},
+		{"json", no_argument, NULL, 'j'},
+		{"junit", required_argument, NULL, 'u'},
+		{"dangerous", no_argument, NULL, 'd'},
+		{"bench", no_argument, NULL, 'b'},
+		{"help", no_argument, NULL, 'h'},
+		{NULL, 0, NULL, 0},
+	};
+	int c;
+
+	while ((c = getopt_long(argc, argv, "lf:h", options, NULL)) != -1) {
+		switch (c) {
+		case 'l':
+			a->list = true;
+			break;
+		case 'f':
+			if (a->filter_cnt < sizeof(a->filter) / sizeof(*a->filter))
+				a->filter[a->filter_cnt++] = optarg;
+			break;
+		case 'k':
+			a->form = REPORT_KTAP;
+			break;
+		case 'j':
+			a->form = REPORT_JSON;
+			break;
+		case 'u':
+			a->junit = optarg;
+			break;
+		case 'd':
+			a->dangerous = true;
+			break;
+		case 'b':
+			a->bench = true;
+			break;
+		case 'h':
+			fputs(help, stdout);
+			exit(0);
+		default:
+			return 2;
+		}
+	}
+	if (optind < argc) {
+		fprintf(stderr, "vmaprof-selftest: '%s' is no option (a case? --filter '%s')\n",
+			argv[optind], argv[optind]);
+		return 2;
+	}
+	return 0;
+}
+
+static bool is_asked_for(const struct args *a, const char *name)
+{
+	for (size_t i = 0; i < a->filter_cnt; i++) {
+		if (!fnmatch(a->filter[i], name, 0))
+			return true;
+	}
+	return a->filter_cnt == 0;
+}
+
+static size_t choose(const struct args *a, const struct ct_case **chosen)
+{
+	size_t cnt = 0;
+
+	for (size_t g = 0; g < sizeof(groups) / sizeof(*groups); g++) {
+		for (size_t i = 0; i < groups[g]->cnt; i++) {
+			const struct ct_case *c = &groups[g]->cases[i];
+
+			if (is_asked_for(a, c->name))
+				chosen[cnt++] = c;
+		}
+	}
+	return cnt;
+}
+
+/*
+ * With the first event of a task and the last the kernel patches its scheduler. Cases would have it do
+ * that some hundred times, and under QEMU's TCG a CPU now and then meets the breakpoint of a patch that
+ * is over (seen on 6.12-rt: "Oops: int3" in __schedule). With one event that stays there is one patch.
+ */
+static void hold_an_event(void)
+{
+	struct perf_event_attr attr = {
+		.size = sizeof(attr),
+		.type = PERF_TYPE_SOFTWARE,
+		.config = PERF_COUNT_SW_DUMMY,
+		.disabled = 1,
+	};
+
+	/* if it cannot be had, cases say so */
+	(void)!syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+}
+
+static int run_all(const struct args *a, const struct ct_case **cases, size_t cnt)
+{
+	struct report *r = report_begin(a->form, a->junit, cnt);
+	int failed;
+
+	if (!r)
+		return 2;
+	hold_an_event();
+	fact_lockdep_at_start();
+	for (size_t i = 0; i < cnt; i++) {
+		struct ct_result result;
+
+		report_starts(r, cases[i]);
+		run_case(cases[i], a->dangerous, &result);
+		report_result(r, cases[i], &result);
+	}
+	failed = report_end(r);
+	return failed ? 1 : 0;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct ct_case *chosen[CT_CASES_MAX];
+	struct args a = {.form = REPORT_TABLE};
+	int err = parse(argc, argv, &a);
+	size_t cnt;
+
+	if (err)
+		return err;
+	cnt = choose(&a, chosen);
+	if (!cnt && !a.bench) {
+		fputs("vmaprof-selftest: no case matches (--list shows them)\n", stderr);
+		return 2;
+	}
+	if (a.list && !a.bench) {
+		for (size_t i = 0; i < cnt; i++)
+			printf("%-8s %-44s %s\n", chosen[i]->numbers ? chosen[i]->numbers : "-",
+			       chosen[i]->name, chosen[i]->says);
+		return 0;
+	}
+	if (geteuid() != 0) {
+		fputs("vmaprof-selftest: needs root (sudo)\n", stderr);
+		return 2;
+	}
+	if (access("/sys/kernel/btf/vmlinux", R_OK)) {
+		fputs("vmaprof-selftest: this kernel has no BTF (CONFIG_DEBUG_INFO_BTF)\n", stderr);
+		return 2;
+	}
+	if (a.bench)
+		return bench_run(a.form == REPORT_JSON, a.filter, a.filter_cnt);
+	return run_all(&a, chosen, cnt);
+}
