@@ -178,8 +178,9 @@ format:
 verifier-stats: $(B)/selftests/verifier-stats $(BPF_OBJ)
 	@$< selftests/verifier-budget $(BPF_OBJ)
 
-install: all
+install: all $(B)/vmaprof-selftest
 	install -D -m 755 $(B)/vmaprof $(DESTDIR)$(PREFIX)/bin/vmaprof
+	install -m 755 $(B)/vmaprof-selftest $(DESTDIR)$(PREFIX)/bin/vmaprof-selftest
 	install -D -m 644 user/symbolize/perfmap.lua $(DESTDIR)$(PREFIX)/share/vmaprof/perfmap.lua
 	install -d $(DESTDIR)$(PREFIX)/share/doc/vmaprof
 	install -m 644 $(wildcard README.md Kconfig-min.md LICENSE LICENSES/*) \
