@@ -299,7 +299,9 @@ static __always_inline bool vp_is_in_exec(const struct task_struct *task)
 
 /*
  * Work in task context. 6.18 has bpf_task_work_schedule_resume with a trailing argument for the
- * verifier (ea0714d61dea named it _impl); 7.0 (6e663ffdf760) has it without.
+ * verifier (ea0714d61dea named it _impl); 7.0 (6e663ffdf760) has it without. The BTF of 7.0 has both
+ * names, but no program with a call of _impl in it loads, even where it is never reached: so who calls
+ * one of them must not call the other.
  */
 extern int bpf_task_work_schedule_resume_impl(struct task_struct *task, struct bpf_task_work *work,
 					      void *map,
@@ -308,13 +310,5 @@ extern int bpf_task_work_schedule_resume_impl(struct task_struct *task, struct b
 extern int
 bpf_task_work_schedule_resume(struct task_struct *task, struct bpf_task_work *work, void *map,
 			      int (*callback)(struct bpf_map *, void *, void *)) __ksym __weak;
-
-/* A macro: the verifier wants to see which map `work` lies in. 0 or negative errno. */
-#define vp_schedule_in_task(task, work, map, callback)                                             \
-	(bpf_task_work_schedule_resume_impl                                                        \
-		 ? bpf_task_work_schedule_resume_impl(task, work, map, callback, NULL)             \
-	 : bpf_task_work_schedule_resume                                                           \
-		 ? bpf_task_work_schedule_resume(task, work, map, callback)                        \
-		 : -ENOENT)
 
 #endif

@@ -229,9 +229,11 @@ static __always_inline struct vp_deferral *vp_get_deferral(struct task_struct *t
 
 /*
  * -EBUSY: the stack is already on its way, for an earlier sample of the same stay in the kernel. An
- * interrupt while it is being taken gets that one, too: it is the same stack.
+ * interrupt while it is being taken gets that one, too: it is the same stack. plain: a constant, the
+ * function's name in this kernel.
  */
-static __always_inline void vp_defer(struct vp_rec_sample *rec, struct task_struct *task)
+static __always_inline void vp_defer(struct vp_rec_sample *rec, struct task_struct *task,
+				     const bool plain)
 {
 	struct vp_deferral *d;
 	int err = -E2BIG;
@@ -243,7 +245,10 @@ static __always_inline void vp_defer(struct vp_rec_sample *rec, struct task_stru
 	}
 	d = vp_get_deferral(task);
 	if (d) {
-		err = vp_schedule_in_task(task, &d->work, &deferrals, vp_take_user_stack);
+		err = plain ? bpf_task_work_schedule_resume(task, &d->work, &deferrals,
+							    vp_take_user_stack)
+			    : bpf_task_work_schedule_resume_impl(task, &d->work, &deferrals,
+								 vp_take_user_stack, NULL);
 		if (!err) {
 			d->cookie = rec->hdr.ts_ns;
 			d->seq = vp_mapping_seq((void *)vp_mm(task), d->cookie);
@@ -258,6 +263,19 @@ static __always_inline void vp_defer(struct vp_rec_sample *rec, struct task_stru
 	rec->cookie = d->cookie;
 }
 
+static __always_inline int vp_sample_and_defer(struct bpf_perf_event_data *ctx, const bool plain)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct vp_stack_buf *b = vp_start_sample(task, ctx);
+
+	if (!b)
+		return 0;
+	if (vp_has_user_side(task))
+		vp_defer(&b->sample, task, plain);
+	vp_send_sample(b);
+	return 0;
+}
+
 /*
  * Hook: a perf event on each CPU, in hardirq (cpu-clock) or NMI (hardware), IRQs off. Sends one
  * VP_REC_SAMPLE with the current task's kernel stack and schedules its user stack. Bound: 127 kernel
@@ -266,15 +284,14 @@ static __always_inline void vp_defer(struct vp_rec_sample *rec, struct task_stru
 SEC("perf_event")
 int vp_sample_deferred(struct bpf_perf_event_data *ctx)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct vp_stack_buf *b = vp_start_sample(task, ctx);
+	return vp_sample_and_defer(ctx, false);
+}
 
-	if (!b)
-		return 0;
-	if (vp_has_user_side(task))
-		vp_defer(&b->sample, task);
-	vp_send_sample(b);
-	return 0;
+/* The same for 7.0. */
+SEC("?perf_event")
+int vp_sample_deferred_plain(struct bpf_perf_event_data *ctx)
+{
+	return vp_sample_and_defer(ctx, true);
 }
 
 /*

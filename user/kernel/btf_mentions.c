@@ -30,19 +30,32 @@ static char *read_btf(size_t *size)
 	return data;
 }
 
-bool vp_btf_mentions(const char *name)
+/* text begins with the NUL of the string before. */
+static enum vp_btf_mention find(const char *data, size_t size, const char *text, size_t len)
+{
+	enum vp_btf_mention found = VP_BTF_NOT;
+	const char *end = data + size, *at;
+
+	for (at = data; (at = memmem(at, (size_t)(end - at), text, len)); at++) {
+		if (at + len < end && !at[len])
+			return VP_BTF_WHOLE;
+		found = VP_BTF_BEGINNING;
+	}
+	return found;
+}
+
+enum vp_btf_mention vp_btf_mentions(const char *name)
 {
 	char text[128];
 	size_t size, len;
 	char *data = read_btf(&size);
-	bool found;
+	enum vp_btf_mention found;
 
 	if (!data)
-		return false;
-	/* a string's first byte follows another string's NUL */
+		return VP_BTF_NOT;
 	text[0] = '\0';
 	len = 1 + (size_t)snprintf(text + 1, sizeof(text) - 1, "%s", name);
-	found = memmem(data, size, text, len) != NULL;
+	found = find(data, size, text, len);
 	free(data);
 	return found;
 }

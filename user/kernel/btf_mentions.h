@@ -3,12 +3,16 @@
 #ifndef VP_BTF_MENTIONS_H
 #define VP_BTF_MENTIONS_H
 
-#include <stdbool.h>
+enum vp_btf_mention {
+	VP_BTF_NOT,	  /* or there is no BTF */
+	VP_BTF_BEGINNING, /* names begin with it */
+	VP_BTF_WHOLE,
+};
 
 /*
- * Does a name in the running kernel's BTF begin with `name`? For a function that is as good as
- * looking it up, and takes 2 ms where parsing the BTF takes 20. False without BTF.
+ * Is there such a name in the running kernel's BTF? For a function that is as good as looking it up,
+ * and takes 2 ms where parsing the BTF takes 20.
  */
-bool vp_btf_mentions(const char *name);
+enum vp_btf_mention vp_btf_mentions(const char *name);
 
 #endif

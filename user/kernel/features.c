@@ -408,7 +408,7 @@ static int probe_live_tracking(struct vp_features *f, char *detail)
 	return vp_features_get(f, VP_FEAT_SIDEBAND)->err;
 }
 
-/* 6.18 and 6.19 have only the _impl name, 7.0 only the plain one. */
+/* 6.18 and 6.19 have only the _impl name; 7.0 has the plain one, and nobody may call the other. */
 static int probe_task_work(struct vp_features *f, char *detail)
 {
 	static const char *const names[] = {

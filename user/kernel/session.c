@@ -33,6 +33,7 @@ struct vp_session {
 	bool track_loaded;
 	struct vp_mm_walk mm_walk;
 	bool walks_mm;
+	bool plain_task_work; /* bpf_task_work_schedule_resume is called that, as since 7.0 */
 	struct vp_live *live;
 	int live_load_err;
 	uint32_t filter;
@@ -97,6 +98,10 @@ static int open_deferred(struct vp_session *s, const struct vp_session_opts *o,
 		return vp_err_set(e, -errno, "BPF object deferred: %s", strerror(errno));
 	set_sampler_knobs(s->deferred, s, o);
 	s->deferred->rodata->vp_stack_bufs = stack_bufs();
+	if (s->plain_task_work) {
+		bpf_program__set_autoload(s->deferred->progs.vp_sample_deferred, false);
+		bpf_program__set_autoload(s->deferred->progs.vp_sample_deferred_plain, true);
+	}
 	bpf_map__set_max_entries(s->deferred->maps.stack_bufs, stack_bufs());
 	*unit = (struct vp_load_unit){.name = "deferred",
 				      .skeleton = s->deferred->skeleton,
@@ -209,11 +214,14 @@ static int load_for_mode(struct vp_session *s, const struct vp_session_opts *o, 
 			 struct vp_err *e)
 {
 	bool only = o->unwind_mode == VP_UNWIND_DEFERRED;
+	enum vp_btf_mention task_work;
 	int err;
 
 	if (o->unwind_mode == VP_UNWIND_INLINE)
 		return load_objects(s, o, false, verbose, e);
-	if (!vp_btf_mentions("bpf_task_work_schedule_resume")) {
+	task_work = vp_btf_mentions("bpf_task_work_schedule_resume");
+	s->plain_task_work = task_work == VP_BTF_WHOLE;
+	if (task_work == VP_BTF_NOT) {
 		if (only)
 			return vp_err_set(e, -EOPNOTSUPP,
 					  "--unwind-mode deferred: this kernel cannot run BPF in a "
@@ -319,7 +327,11 @@ int vp_session_start(struct vp_session *s, struct vp_err *e)
 		bpf_program__attach(s->deferred->progs.vp_forget_deferral);
 	s->deferred->links.vp_forget_old_tid =
 		bpf_program__attach(s->deferred->progs.vp_forget_old_tid);
-	return vp_perf_events_attach(&s->events, s->deferred->progs.vp_sample_deferred, e);
+	return vp_perf_events_attach(&s->events,
+				     s->plain_task_work
+					     ? s->deferred->progs.vp_sample_deferred_plain
+					     : s->deferred->progs.vp_sample_deferred,
+				     e);
 }
 
 #define LAST_STACKS_MS 100
