@@ -6,6 +6,7 @@
 # make demo            ten seconds of profiling of a sample workload
 # make bench           measurements
 # make fuzz            SECONDS=60: what reads other people's files, with made-up ones
+# make check-kconfig   kernels with as few options as Kconfig-min.md says, built and recorded in: an hour
 # make lint            formatting, static analysis, spelling
 # make format          lets clang-format rewrite the sources
 # make verifier-stats  instructions the verifier processes per program, against the budget
@@ -128,7 +129,7 @@ VMAPROF := $(if $(wildcard user/main.c),$(B)/vmaprof)
 
 # ---- targets ---------------------------------------------------------------------------------
 
-.PHONY: all deps test-deps lint-deps tests check demo bench bench-built fuzz fuzz-built lint \
+.PHONY: all deps test-deps lint-deps tests check check-kconfig demo bench bench-built fuzz fuzz-built lint \
 	format verifier-stats install clean FORCE
 
 all: $(VMAPROF)
@@ -148,6 +149,12 @@ tests: $(VMAPROF) $(TEST_BINS) $(WORKLOADS) $(B)/selftests/compare-rows $(B)/vma
 check: test-deps
 	@$(MAKE) tests
 	@selftests/run
+
+# ARGS="6.1 --every": see selftests/vm/kconfig --help
+check-kconfig:
+	@.ci/deps build test kconfig
+	@$(MAKE) tests
+	@selftests/vm/kconfig --note $(ARGS)
 
 demo: deps
 	@$(MAKE) all $(B)/selftests/workloads/demo

@@ -109,6 +109,10 @@ static void json_key_string(const char *key, const char *value)
 /* What a probe found, or why it found nothing: "" if there is nothing to say. */
 static const char *finding(const struct vp_feature *f, char *buf, size_t len)
 {
+	if (f->needs) {
+		snprintf(buf, len, "needs %s", f->needs);
+		return buf;
+	}
 	if (!f->err)
 		return f->detail;
 	if (f->detail[0])
@@ -178,6 +182,8 @@ static const char *state(const struct vp_feature *f, bool privileged)
 {
 	if (f->present)
 		return "yes";
+	if (f->needs)
+		return "-";
 	return was_refused(f) && !privileged ? "?" : "no";
 }
 
@@ -199,6 +205,10 @@ static void print_feature(const struct vp_feature *f, bool privileged)
 	}
 	if (what[0] == '?') {
 		printf("  %s\n", found);
+		return;
+	}
+	if (f->needs) {
+		printf("  needs %s\n", f->needs);
 		return;
 	}
 	printf("  %s\n", f->without);
@@ -287,8 +297,8 @@ static void print_verdict(const struct doctor *d)
 	for (int i = 0; i < VP_FEAT_CNT; i++) {
 		const struct vp_feature *f = vp_features_get(d->features, (enum vp_feature_id)i);
 
-		/* What could not be asked is explained by the capabilities. */
-		if (f->present || !f->required || (n && was_refused(f)))
+		/* What could not be asked is explained by the capabilities, or by what it needs. */
+		if (f->present || !f->required || f->needs || (n && was_refused(f)))
 			continue;
 		printf("%s%s", n++ ? ", " : "", f->name);
 	}

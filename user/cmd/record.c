@@ -110,7 +110,7 @@ static int check_targets(struct run *r, struct vp_err *e)
 
 static int check(struct run *r, struct vp_err *e)
 {
-	int err = choose_format(r, e);
+	int err = vp_features_check(e);
 
 	if (!err)
 		err = vp_privileges_check(e);
@@ -712,14 +712,13 @@ static void end_command(struct run *r)
 		fprintf(stderr, " exited with status %d\n", WEXITSTATUS(status));
 }
 
-static int record(struct run *r, struct vp_err *e)
+/* From nothing to sampling. What the kernel lacks says more than what failed without it. */
+static int begin(struct run *r, struct vp_err *e)
 {
 	int err = check(r, e);
 
-	if (err)
-		return err;
-	describe_target(r);
-	err = vp_waiter_open(&r->waiter, e);
+	if (!err)
+		err = vp_waiter_open(&r->waiter, e);
 	if (!err)
 		err = open_user_side(r, e);
 	if (!err)
@@ -730,6 +729,17 @@ static int record(struct run *r, struct vp_err *e)
 		err = open_perfdata(r, e);
 	if (!err)
 		err = start(r, e);
+	vp_features_explain(err, e);
+	return err;
+}
+
+static int record(struct run *r, struct vp_err *e)
+{
+	int err = choose_format(r, e);
+
+	describe_target(r);
+	if (!err)
+		err = begin(r, e);
 	if (!err)
 		err = wait_for_end(r, e);
 	if (!err)

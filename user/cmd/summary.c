@@ -462,6 +462,18 @@ static void print_counts(FILE *f, const struct vp_summary *s)
 		vp_summary_lost(s->counters));
 }
 
+static void print_kernel_hint(FILE *f)
+{
+	if (access("/proc/kallsyms", F_OK))
+		fputs("kernel functions have no names: this kernel has no list of them (it takes "
+		      "CONFIG_KALLSYMS=y)\n",
+		      f);
+	else
+		fputs("kernel functions have no names: kernel.kptr_restrict hides them "
+		      "(sysctl kernel.kptr_restrict=0)\n",
+		      f);
+}
+
 void vp_summary_print(FILE *f, const struct vp_summary *s)
 {
 	print_counts(f, s);
@@ -474,9 +486,7 @@ void vp_summary_print(FILE *f, const struct vp_summary *s)
 	print_nameless(f, s);
 	print_inlines(f, s);
 	if (s->kernel_hidden)
-		fputs("kernel functions have no names: kernel.kptr_restrict hides them "
-		      "(sysctl kernel.kptr_restrict=0)\n",
-		      f);
+		print_kernel_hint(f);
 	print_hottest(f, &s->built->report);
 	print_self(f, s);
 	print_output(f, s);

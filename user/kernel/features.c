@@ -14,19 +14,17 @@
 #include <fcntl.h>
 #include <linux/bpf.h>
 #include <linux/perf_event.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "../util/err.h"
+#include "basics.h"
 #include "danger.h"
 #include "mm_walk.h"
-
-#define DETAIL_LEN 192
+#include "trial.h"
 
 /* Inode of the initial PID namespace in nsfs: PROC_PID_INIT_INO (linux/proc_ns.h). */
 #define INIT_PID_NS_INO 0xEFFFFFFCU
@@ -36,7 +34,7 @@ struct vp_features {
 	int btf_err; /* why btf is NULL; 0: not loaded yet */
 	bool probed[VP_FEAT_CNT];
 	struct vp_feature rows[VP_FEAT_CNT];
-	char detail[VP_FEAT_CNT][DETAIL_LEN];
+	char detail[VP_FEAT_CNT][VP_DETAIL_LEN];
 };
 
 /* ---- vmlinux BTF ---- */
@@ -120,40 +118,13 @@ static int probe_enumerator(struct vp_features *f, const char *name, const char 
 
 /* ---- trials ---- */
 
-static const struct bpf_insn return_zero[] = {
-	{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .imm = 0},
-	{.code = BPF_JMP | BPF_EXIT},
-};
-
-#define RETURN_ZERO_CNT (sizeof(return_zero) / sizeof(return_zero[0]))
-
-/* fd of a program that returns 0, or negative errno. btf_id 0: the type needs no target. */
-static int load_trivial(enum bpf_prog_type type, enum bpf_attach_type attach, int btf_id)
-{
-	LIBBPF_OPTS(bpf_prog_load_opts, opts, .expected_attach_type = attach,
-		    .attach_btf_id = (__u32)btf_id);
-	int fd;
-
-	fd = bpf_prog_load(type, "vp_probe", "Dual BSD/GPL", return_zero, RETURN_ZERO_CNT, &opts);
-	return fd < 0 ? -errno : fd;
-}
-
-/* 1, or negative errno, of a trial that gave fd; closes it. */
-static int tried(int fd)
-{
-	if (fd < 0)
-		return fd;
-	close(fd);
-	return 1;
-}
-
 /* 1 if a tracing program loads for the BTF type of this name; 0 if BTF has no such type. */
 static int try_tracing(struct vp_features *f, const char *target, __u32 kind,
 		       enum bpf_attach_type attach)
 {
 	int id = find_type(f, target, kind);
 
-	return id > 0 ? tried(load_trivial(BPF_PROG_TYPE_TRACING, attach, id)) : id;
+	return id > 0 ? vp_tried(vp_trial_load(BPF_PROG_TYPE_TRACING, attach, id)) : id;
 }
 
 /*
@@ -166,22 +137,10 @@ static int probe_helper(struct vp_features *f, const char *enumerator, enum bpf_
 
 	if (err <= 0)
 		return err;
-	err = tried(load_trivial(BPF_PROG_TYPE_PERF_EVENT, 0, 0));
+	err = vp_tried(vp_trial_load(BPF_PROG_TYPE_PERF_EVENT, 0, 0));
 	if (err < 0)
 		return err;
 	return libbpf_probe_bpf_helper(BPF_PROG_TYPE_PERF_EVENT, id, NULL);
-}
-
-/* fd of an event on the CPU we run on (CPU 0 may be offline), of all processes; disabled. */
-static int open_event(struct perf_event_attr *attr)
-{
-	int cpu = sched_getcpu();
-	long fd;
-
-	attr->size = PERF_ATTR_SIZE_VER5; /* what the oldest kernel knows is enough here */
-	attr->disabled = 1;
-	fd = syscall(SYS_perf_event_open, attr, -1, cpu < 0 ? 0 : cpu, -1, PERF_FLAG_FD_CLOEXEC);
-	return fd < 0 ? -errno : (int)fd;
 }
 
 static int read_int(const char *path, int *value)
@@ -233,14 +192,14 @@ static int probe_ringbuf(struct vp_features *f, char *detail)
 	if (err <= 0)
 		return err;
 	fd = bpf_map_create(BPF_MAP_TYPE_RINGBUF, "vp_probe", 0, 0, size, NULL);
-	return tried(fd < 0 ? -errno : fd);
+	return vp_tried(fd < 0 ? -errno : fd);
 }
 
 /* Lockdown in confidentiality mode takes the helper away from everyone. */
 static int probe_probe_read(struct vp_features *f, char *detail)
 {
 	int err = probe_helper(f, "BPF_FUNC_probe_read_kernel", BPF_FUNC_probe_read_kernel);
-	char line[DETAIL_LEN - 32] = "";
+	char line[VP_DETAIL_LEN - 32] = "";
 	FILE *s;
 
 	if (err)
@@ -250,7 +209,7 @@ static int probe_probe_read(struct vp_features *f, char *detail)
 		return 0;
 	if (fgets(line, sizeof(line), s)) {
 		line[strcspn(line, "\n")] = '\0';
-		snprintf(detail, DETAIL_LEN, "lockdown: %s", line);
+		snprintf(detail, VP_DETAIL_LEN, "lockdown: %s", line);
 	}
 	fclose(s);
 	return 0;
@@ -264,14 +223,14 @@ static int probe_cpu_clock(struct vp_features *f, char *detail)
 		.sample_freq = 99,
 		.freq = 1,
 	};
-	int fd = open_event(&attr);
+	int fd = vp_trial_event(&attr);
 	int paranoid;
 
 	(void)f;
 	if ((fd == -EACCES || fd == -EPERM) &&
 	    !read_int("/proc/sys/kernel/perf_event_paranoid", &paranoid))
-		snprintf(detail, DETAIL_LEN, "kernel.perf_event_paranoid is %d", paranoid);
-	return tried(fd);
+		snprintf(detail, VP_DETAIL_LEN, "kernel.perf_event_paranoid is %d", paranoid);
+	return vp_tried(fd);
 }
 
 static int probe_cycles(struct vp_features *f, char *detail)
@@ -282,14 +241,14 @@ static int probe_cycles(struct vp_features *f, char *detail)
 		.sample_freq = 99,
 		.freq = 1,
 	};
-	int fd = open_event(&attr);
+	int fd = vp_trial_event(&attr);
 
 	(void)f;
 	(void)detail;
 	/* Virtual machines without a PMU; EBUSY would be a PMU that somebody else pinned. */
 	if (fd == -ENOENT || fd == -EOPNOTSUPP || fd == -ENODEV)
 		return 0;
-	return tried(fd);
+	return vp_tried(fd);
 }
 
 /* Fork, exec and exit must all be there; one trial shows whether tp_btf is allowed. */
@@ -305,11 +264,11 @@ static int probe_proc_events(struct vp_features *f, char *detail)
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		last = find_type(f, names[i], BTF_KIND_TYPEDEF);
 		if (last == 0)
-			snprintf(detail, DETAIL_LEN, "BTF has no %s", names[i]);
+			snprintf(detail, VP_DETAIL_LEN, "BTF has no %s", names[i]);
 		if (last <= 0)
 			return last;
 	}
-	return tried(load_trivial(BPF_PROG_TYPE_TRACING, BPF_TRACE_RAW_TP, last));
+	return vp_tried(vp_trial_load(BPF_PROG_TYPE_TRACING, BPF_TRACE_RAW_TP, last));
 }
 
 static int probe_safe_user_read(struct vp_features *f, char *detail)
@@ -339,10 +298,10 @@ static int probe_fentry(struct vp_features *f, char *detail)
 
 	if (id <= 0)
 		return id;
-	prog = load_trivial(BPF_PROG_TYPE_TRACING, BPF_TRACE_FENTRY, id);
+	prog = vp_trial_load(BPF_PROG_TYPE_TRACING, BPF_TRACE_FENTRY, id);
 	if (prog < 0) {
-		if (tried(load_trivial(BPF_PROG_TYPE_PERF_EVENT, 0, 0)) == 1 && prog == -EPERM)
-			snprintf(detail, DETAIL_LEN, "refused by policy");
+		if (vp_tried(vp_trial_load(BPF_PROG_TYPE_PERF_EVENT, 0, 0)) == 1 && prog == -EPERM)
+			snprintf(detail, VP_DETAIL_LEN, "refused by policy");
 		return prog;
 	}
 	link = bpf_raw_tracepoint_open(NULL, prog);
@@ -350,7 +309,7 @@ static int probe_fentry(struct vp_features *f, char *detail)
 		link = -errno;
 	close(prog);
 	/* ENOTSUPP (524) is what trampolines return where they are not implemented. */
-	return link == -EOPNOTSUPP || link == -524 ? 0 : tried(link);
+	return link == -EOPNOTSUPP || link == -524 ? 0 : vp_tried(link);
 }
 
 static int probe_kprobe(struct vp_features *f, char *detail)
@@ -366,7 +325,7 @@ static int probe_kprobe(struct vp_features *f, char *detail)
 		return err == -ENOENT ? 0 : err;
 	attr.type = (__u32)type;
 	attr.kprobe_func = (__u64)(unsigned long)"perf_event_mmap";
-	return tried(open_event(&attr));
+	return vp_tried(vp_trial_event(&attr));
 }
 
 static int probe_sideband(struct vp_features *f, char *detail)
@@ -384,7 +343,7 @@ static int probe_sideband(struct vp_features *f, char *detail)
 
 	(void)f;
 	(void)detail;
-	return tried(open_event(&attr));
+	return vp_tried(vp_trial_event(&attr));
 }
 
 /* The rung that record takes: see live.h. */
@@ -401,7 +360,7 @@ static int probe_live_tracking(struct vp_features *f, char *detail)
 
 	for (size_t i = 0; i < sizeof(rungs) / sizeof(rungs[0]); i++) {
 		if (vp_features_have(f, rungs[i].id)) {
-			snprintf(detail, DETAIL_LEN, "%s", rungs[i].text);
+			snprintf(detail, VP_DETAIL_LEN, "%s", rungs[i].text);
 			return 1;
 		}
 	}
@@ -420,7 +379,7 @@ static int probe_task_work(struct vp_features *f, char *detail)
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && id == 0; i++) {
 		id = find_type(f, names[i], BTF_KIND_FUNC);
 		if (id > 0)
-			snprintf(detail, DETAIL_LEN, "%s", names[i]);
+			snprintf(detail, VP_DETAIL_LEN, "%s", names[i]);
 	}
 	return id > 0 ? 1 : id;
 }
@@ -437,7 +396,7 @@ static int probe_maple_walk(struct vp_features *f, char *detail)
 	err = vp_mm_walk_probe();
 	libbpf_set_print(print);
 	if (err == 0)
-		snprintf(detail, DETAIL_LEN, "the tree and bpf_find_vma disagree");
+		snprintf(detail, VP_DETAIL_LEN, "the tree and bpf_find_vma disagree");
 	return err;
 }
 
@@ -457,7 +416,7 @@ static int probe_irq_find_vma(struct vp_features *f, char *detail)
 	int err = probe_member(f, "spinlock", "lock");
 
 	if (err == 1)
-		snprintf(detail, DETAIL_LEN, "this kernel is PREEMPT_RT");
+		snprintf(detail, VP_DETAIL_LEN, "this kernel is PREEMPT_RT");
 	return err < 0 ? err : !err;
 }
 
@@ -465,27 +424,6 @@ static int probe_mmap_lock_fix(struct vp_features *f, char *detail)
 {
 	(void)detail;
 	return probe_member(f, "mmap_unlock_irq_work", "active");
-}
-
-/*
- * Asked of a loaded program: the sysctl is not visible in containers, whose network namespace
- * does not have it.
- */
-static int probe_jit(struct vp_features *f, char *detail)
-{
-	int fd = load_trivial(BPF_PROG_TYPE_SOCKET_FILTER, 0, 0);
-	struct bpf_prog_info info = {};
-	__u32 len = sizeof(info);
-	int err = 0;
-
-	(void)f;
-	(void)detail;
-	if (fd < 0)
-		return fd;
-	if (bpf_obj_get_info_by_fd(fd, &info, &len))
-		err = -errno;
-	close(fd);
-	return err ? err : info.jited_prog_len > 0;
 }
 
 /* Opens the first file that this process itself maps. */
@@ -507,7 +445,7 @@ static int probe_map_files(struct vp_features *f, char *detail)
 		break;
 	}
 	closedir(dir);
-	return tried(err);
+	return vp_tried(err);
 }
 
 /*
@@ -530,7 +468,7 @@ static int probe_kallsyms(struct vp_features *f, char *detail)
 	fclose(s);
 	if (!found && !read_int("/proc/sys/kernel/kptr_restrict", &restrict_level) &&
 	    !read_int("/proc/sys/kernel/perf_event_paranoid", &paranoid))
-		snprintf(detail, DETAIL_LEN,
+		snprintf(detail, VP_DETAIL_LEN,
 			 "kernel.kptr_restrict is %d, kernel.perf_event_paranoid %d",
 			 restrict_level, paranoid);
 	return found;
@@ -541,7 +479,7 @@ static int probe_cgroup2(struct vp_features *f, char *detail)
 {
 	FILE *s = fopen("/proc/self/mountinfo", "re");
 	char line[4096];
-	char mount[DETAIL_LEN];
+	char mount[VP_DETAIL_LEN];
 	int found = 0;
 
 	(void)f;
@@ -551,7 +489,7 @@ static int probe_cgroup2(struct vp_features *f, char *detail)
 		if (!strstr(line, " - cgroup2 ") ||
 		    sscanf(line, "%*d %*d %*s %*s %191s", mount) != 1)
 			continue;
-		snprintf(detail, DETAIL_LEN, "%s", mount);
+		snprintf(detail, VP_DETAIL_LEN, "%s", mount);
 		found = 1;
 	}
 	fclose(s);
@@ -564,7 +502,9 @@ static int probe_init_pid_ns(struct vp_features *f, char *detail)
 
 	(void)f;
 	(void)detail;
-	return stat("/proc/self/ns/pid", &st) ? -errno : st.st_ino == INIT_PID_NS_INO;
+	if (stat("/proc/self/ns/pid", &st))
+		return errno == ENOENT ? 1 : -errno; /* a kernel without CONFIG_PID_NS */
+	return st.st_ino == INIT_PID_NS_INO;
 }
 
 /* ---- the table ---- */
@@ -576,77 +516,118 @@ struct feature_def {
 	const char *hint;
 	bool required;
 	int (*probe)(struct vp_features *f, char *detail);
+	__u64 needs; /* bits of features without which it cannot be there */
 };
 
+#define BIT(id) (1ULL << VP_FEAT_##id)
+
+/* What a program needs, and one that looks into the kernel. */
+#define NEEDS_PROGRAMS	 BIT(BPF_EVENTS)
+#define NEEDS_TYPES	 BIT(BTF)
+#define NEEDS_TYPED_PROG (NEEDS_PROGRAMS | NEEDS_TYPES)
+
 static const struct feature_def defs[] = {
+	[VP_FEAT_PROC] = {"proc", "1.0", "no process and no mapped file can be looked at",
+			  "mount -t proc proc /proc, in a kernel with CONFIG_PROC_FS=y", true,
+			  vp_probe_proc},
+	[VP_FEAT_SYSFS] = {"sysfs", "2.6", "neither the kernel's types nor the CPUs are known",
+			   "mount -t sysfs sysfs /sys, in a kernel with CONFIG_SYSFS=y", true,
+			   vp_probe_sysfs},
+	[VP_FEAT_SYSTEM_CALLS] = {"system_calls", "2.6.27", "records cannot be waited for",
+				  "a kernel with CONFIG_FUTEX, CONFIG_EPOLL, CONFIG_EVENTFD and "
+				  "CONFIG_SIGNALFD",
+				  true, vp_probe_system_calls},
+	[VP_FEAT_BPF_SYSCALL] = {"bpf", "3.18", "no maps and no programs",
+				 "a kernel with CONFIG_BPF_SYSCALL=y", true, vp_probe_bpf_syscall},
+	[VP_FEAT_PERF_EVENTS] = {"perf_events", "2.6.31", "no samples",
+				 "a kernel with CONFIG_PERF_EVENTS=y", true, vp_probe_perf_events},
+	[VP_FEAT_NET] = {"socket_filter", "3.19", "libbpf cannot try out what the kernel takes",
+			 "a kernel with CONFIG_NET=y", true, vp_probe_net, BIT(BPF_SYSCALL)},
+	[VP_FEAT_BPF_EVENTS] = {"bpf_events", "4.9", "no programs on perf events",
+				"a kernel with CONFIG_BPF_EVENTS=y: needs CONFIG_UPROBE_EVENTS or "
+				"CONFIG_KPROBE_EVENTS",
+				true, vp_probe_bpf_events, BIT(BPF_SYSCALL) | BIT(PERF_EVENTS)},
+	[VP_FEAT_JIT] = {"bpf_jit", "3.0", "programs that call back are refused",
+			 "a kernel with CONFIG_BPF_JIT=y, and sysctl net.core.bpf_jit_enable=1",
+			 true, vp_probe_bpf_jit, NEEDS_PROGRAMS},
 	[VP_FEAT_BTF] = {"btf", "5.2", "no program can be loaded",
-			 "a kernel with CONFIG_DEBUG_INFO_BTF=y", true, probe_btf},
+			 "a kernel with CONFIG_DEBUG_INFO_BTF=y", true, probe_btf,
+			 BIT(SYSFS) | BIT(BPF_SYSCALL)},
 	[VP_FEAT_FIND_VMA] = {"bpf_find_vma", "5.17 (7c7e3d31e785)", "addresses cannot be resolved",
-			      "Linux 5.17 or later", true, probe_find_vma},
+			      "Linux 5.17 or later", true, probe_find_vma, NEEDS_TYPED_PROG},
 	[VP_FEAT_LOOP] = {"bpf_loop", "5.17 (e6f2dd0f8067)", "stacks cannot be unwound",
-			  "Linux 5.17 or later", true, probe_loop},
+			  "Linux 5.17 or later", true, probe_loop, NEEDS_TYPED_PROG},
 	[VP_FEAT_TASK_VMA] = {"iter_task_vma", "5.13", "mappings that exist cannot be listed",
-			      "Linux 5.13 or later", true, probe_task_vma},
+			      "Linux 5.13 or later", true, probe_task_vma, NEEDS_TYPED_PROG},
 	[VP_FEAT_RINGBUF] = {"ringbuf", "5.8", "no way for records to user space",
-			     "Linux 5.8 or later", true, probe_ringbuf},
+			     "Linux 5.8 or later", true, probe_ringbuf, NEEDS_TYPES},
 	[VP_FEAT_PROBE_READ] = {"probe_read", "5.5", "kernel memory cannot be read by BPF",
-				"boot without lockdown=confidentiality", true, probe_probe_read},
+				"boot without lockdown=confidentiality", true, probe_probe_read,
+				NEEDS_TYPED_PROG},
 	[VP_FEAT_CPU_CLOCK] = {"cpu_clock", "2.6.31", "no samples",
 			       "CAP_PERFMON, and sysctl kernel.perf_event_paranoid=2 (or less)",
-			       true, probe_cpu_clock},
+			       true, probe_cpu_clock, BIT(PERF_EVENTS)},
 	[VP_FEAT_PROC_EVENTS] = {"process_events", "5.5", "fork, exec and exit are not seen",
-				 "a kernel with CONFIG_BPF_EVENTS=y", true, probe_proc_events},
+				 "a kernel with CONFIG_BPF_EVENTS=y", true, probe_proc_events,
+				 NEEDS_TYPED_PROG},
 	[VP_FEAT_SAFE_USER_READ] = {"safe_user_read", "6.4, 6.3.10, 6.1.36 (d319f344561d)",
 				    "sampling can lock the machine up",
 				    "update the kernel, or record --force-kernel", true,
 				    probe_safe_user_read},
 	[VP_FEAT_CYCLES] = {"hw_cycles", "2.6.31",
 			    "cpu-clock instead: code with interrupts off is not seen",
-			    "a CPU, or a virtual machine, with a PMU", false, probe_cycles},
+			    "a CPU, or a virtual machine, with a PMU", false, probe_cycles,
+			    BIT(PERF_EVENTS)},
 	[VP_FEAT_TASK_FILTER] = {"iter_task_filter", "6.1 (f0d74c4da1f0)",
 				 "a walk over all processes where one is meant",
-				 "Linux 6.1 or later", false, probe_task_filter},
+				 "Linux 6.1 or later", false, probe_task_filter, NEEDS_TYPES},
 	[VP_FEAT_FENTRY] = {"fentry", "5.5", "new mappings by kprobe or perf sideband",
-			    "a kernel and a policy with BPF trampolines", false, probe_fentry},
+			    "a policy with BPF trampolines, CONFIG_FUNCTION_TRACER=y", false,
+			    probe_fentry, NEEDS_TYPED_PROG},
 	[VP_FEAT_KPROBE] = {"kprobe", "4.17", "new mappings by fentry or perf sideband",
-			    "a kernel with CONFIG_KPROBE_EVENTS=y", false, probe_kprobe},
+			    "a kernel with CONFIG_KPROBE_EVENTS=y", false, probe_kprobe,
+			    BIT(PERF_EVENTS) | BIT(SYSFS)},
 	[VP_FEAT_SIDEBAND] = {"perf_sideband", "3.16",
 			      "no last resort where fentry and kprobe are missing", "CAP_PERFMON",
-			      false, probe_sideband},
+			      false, probe_sideband, BIT(PERF_EVENTS)},
 	[VP_FEAT_LIVE_TRACKING] = {"live_tracking", "one of the three above",
 				   "new mappings are known only when a sample hits them",
-				   "CAP_PERFMON", false, probe_live_tracking},
+				   "CAP_PERFMON", false, probe_live_tracking, BIT(PERF_EVENTS)},
 	[VP_FEAT_TASK_WORK] = {"task_work", "6.18",
 			       "user stacks are taken in the interrupt (inline)",
-			       "Linux 6.18 or later", false, probe_task_work},
+			       "Linux 6.18 or later", false, probe_task_work, NEEDS_TYPES},
 	[VP_FEAT_MAPLE_WALK] = {"maple_walk", "6.1",
 				"one unknown address a sample is resolved inline",
-				"Linux 6.1 or later", false, probe_maple_walk},
+				"Linux 6.1 or later", false, probe_maple_walk,
+				NEEDS_TYPED_PROG | BIT(JIT) | BIT(NET)},
 	[VP_FEAT_MM_LOCK_SEQ] = {"mm_lock_seq", "6.4",
 				 "what is known is asked for again in each sample",
-				 "a kernel with CONFIG_PER_VMA_LOCK=y", false, probe_mm_lock_seq},
+				 "a kernel with CONFIG_PER_VMA_LOCK=y", false, probe_mm_lock_seq,
+				 NEEDS_TYPES},
 	[VP_FEAT_IRQ_FIND_VMA] = {"irq_find_vma", "not PREEMPT_RT",
 				  "addresses are resolved by the maple walk alone",
-				  "a kernel without CONFIG_PREEMPT_RT", false, probe_irq_find_vma},
+				  "a kernel without CONFIG_PREEMPT_RT", false, probe_irq_find_vma,
+				  NEEDS_TYPES},
 	[VP_FEAT_MMAP_LOCK_FIX] = {"mmap_lock_fix", "6.12.114, 6.1.191 (fa9dcacdcdf4)",
 				   "other tools' nested find_vma can hang a process",
-				   "update the kernel", false, probe_mmap_lock_fix},
-	[VP_FEAT_JIT] = {"bpf_jit", "3.0", "samples cost several times more",
-			 "sysctl net.core.bpf_jit_enable=1", false, probe_jit},
+				   "update the kernel", false, probe_mmap_lock_fix, NEEDS_TYPES},
 	[VP_FEAT_MAP_FILES] = {"map_files", "3.3",
 			       "deleted files and those of containers have no symbols",
-			       "CAP_CHECKPOINT_RESTORE", false, probe_map_files},
+			       "CAP_CHECKPOINT_RESTORE", false, probe_map_files, BIT(PROC)},
 	[VP_FEAT_KALLSYMS] = {"kallsyms", "2.6", "kernel functions have no names",
-			      "CAP_SYSLOG, and sysctl kernel.kptr_restrict=1 (or 0)", false,
-			      probe_kallsyms},
+			      "CONFIG_KALLSYMS=y, CAP_SYSLOG, sysctl kernel.kptr_restrict=1", false,
+			      probe_kallsyms, BIT(PROC)},
 	[VP_FEAT_CGROUP2] = {"cgroup2", "4.5", "no record -G CGROUP",
-			     "mount -t cgroup2 none /sys/fs/cgroup", false, probe_cgroup2},
+			     "CONFIG_CGROUPS=y, mount -t cgroup2 none /sys/fs/cgroup", false,
+			     probe_cgroup2, BIT(PROC)},
 	[VP_FEAT_INIT_PID_NS] = {"init_pid_ns", "2.6.24",
 				 "processes outside of this container are not seen",
-				 "docker run --pid=host, hostPID: true", false, probe_init_pid_ns},
+				 "docker run --pid=host, hostPID: true", false, probe_init_pid_ns,
+				 BIT(PROC)},
 };
 
 _Static_assert(sizeof(defs) / sizeof(defs[0]) == VP_FEAT_CNT, "one definition a feature");
+_Static_assert(VP_FEAT_CNT <= 64, "needs has a bit for each");
 
 int vp_features_new(struct vp_features **out)
 {
@@ -668,14 +649,37 @@ int vp_features_new(struct vp_features **out)
 	return 0;
 }
 
+/* The kernel's own word that there is no such thing; nobody refused to say. */
+static bool is_absent(const struct vp_feature *row)
+{
+	return !row->present && row->err != -EPERM && row->err != -EACCES;
+}
+
+/* The name of the first feature that is absent and that all others here stand on, or NULL. */
+static const char *find_missing_need(struct vp_features *f, __u64 needs)
+{
+	for (int i = 0; i < VP_FEAT_CNT; i++) {
+		const struct vp_feature *row;
+
+		if (!(needs & 1ULL << i))
+			continue;
+		row = vp_features_get(f, (enum vp_feature_id)i);
+		if (is_absent(row))
+			return row->needs ? row->needs : row->name;
+	}
+	return NULL;
+}
+
 const struct vp_feature *vp_features_get(struct vp_features *f, enum vp_feature_id id)
 {
 	struct vp_feature *row = &f->rows[id];
-	int result;
+	int result = 0;
 
 	if (f->probed[id])
 		return row;
-	result = defs[id].probe(f, f->detail[id]);
+	row->needs = find_missing_need(f, defs[id].needs);
+	if (!row->needs)
+		result = defs[id].probe(f, f->detail[id]);
 	row->present = result == 1;
 	row->err = result < 0 ? result : 0;
 	f->probed[id] = true;
@@ -685,6 +689,49 @@ const struct vp_feature *vp_features_get(struct vp_features *f, enum vp_feature_
 bool vp_features_have(struct vp_features *f, enum vp_feature_id id)
 {
 	return vp_features_get(f, id)->present;
+}
+
+/* What record cannot do without and this kernel has not, by its own word, up to `last`; or NULL. */
+static const struct vp_feature *first_lack(struct vp_features *f, enum vp_feature_id last)
+{
+	for (int i = 0; i <= (int)last; i++) {
+		const struct vp_feature *row;
+
+		/* what --force-kernel overrides stops nobody */
+		if (!defs[i].required || i == VP_FEAT_SAFE_USER_READ)
+			continue;
+		row = vp_features_get(f, (enum vp_feature_id)i);
+		if (!row->present && !row->err && !row->needs)
+			return row;
+	}
+	return NULL;
+}
+
+static bool explain(int err, enum vp_feature_id last, struct vp_err *e)
+{
+	const struct vp_feature *lack;
+	struct vp_features *f;
+
+	if (vp_features_new(&f))
+		return false;
+	lack = first_lack(f, last);
+	if (lack)
+		vp_err_set(e, err, "this kernel lacks %s: %s (%s)", lack->name,
+			   lack->detail[0] ? lack->detail : lack->without, lack->hint);
+	vp_features_free(f);
+	return lack != NULL;
+}
+
+bool vp_features_explain(int err, struct vp_err *e)
+{
+	if (!err || err == -EPERM || err == -EACCES)
+		return false;
+	return explain(err, VP_FEAT_CNT - 1, e);
+}
+
+int vp_features_check(struct vp_err *e)
+{
+	return explain(-ENOSYS, VP_FEAT_PERF_EVENTS, e) ? -ENOSYS : 0;
 }
 
 int vp_features_probe(struct vp_features **out)

@@ -3,9 +3,9 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <linux/capability.h>
 #include <linux/perf_event.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -41,40 +41,20 @@ const struct vp_capability vp_capabilities[] = {
 	{},
 };
 
-int vp_capeff_parse(const char *status, __u64 *effective)
-{
-	const char *line = status;
-	char *end;
-
-	while (line && strncmp(line, "CapEff:", strlen("CapEff:")) != 0) {
-		line = strchr(line, '\n');
-		if (line)
-			line++;
-	}
-	if (!line)
-		return -EINVAL;
-	line += strlen("CapEff:");
-	line += strspn(line, " \t");
-	if (!isxdigit((unsigned char)*line))
-		return -EINVAL;
-	*effective = strtoull(line, &end, 16);
-	return *end == '\n' || *end == '\0' ? 0 : -EINVAL;
-}
-
+/*
+ * Asked of the kernel itself: without /proc a process has no fewer capabilities. A kernel without
+ * CONFIG_MULTIUSER lacks the call: everybody may do everything there.
+ */
 static void read_effective(struct vp_privileges *p)
 {
-	FILE *f = fopen("/proc/self/status", "re");
-	char buf[8192];
-	size_t len;
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {};
 
 	p->effective = 0;
-	if (!f)
-		return;
-	len = fread(buf, 1, sizeof(buf) - 1, f);
-	buf[len] = '\0';
-	if (vp_capeff_parse(buf, &p->effective))
-		p->effective = 0;
-	fclose(f);
+	if (syscall(SYS_capget, &header, data) == 0)
+		p->effective = (__u64)data[1].effective << 32 | data[0].effective;
+	else if (errno == ENOSYS)
+		p->effective = ~0ULL;
 }
 
 static int read_sysctl(const char *name)

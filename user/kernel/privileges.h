@@ -31,7 +31,7 @@ struct vp_err;
 #define VP_SYSCTL_UNKNOWN INT_MIN
 
 struct vp_privileges {
-	__u64 effective;   /* CapEff: bit n is capability n */
+	__u64 effective;   /* bit n is capability n */
 	bool user_ns;	   /* not the initial user namespace: the kernel ignores effective */
 	bool perf_refused; /* CAP_PERFMON is held and was not enough (see above) */
 	char exe[512];	   /* of this process, for the command that grants */
@@ -54,9 +54,6 @@ extern const struct vp_capability vp_capabilities[];
 
 /* Reads what this process has. Never fails: what cannot be read counts as not held. */
 void vp_privileges_read(struct vp_privileges *p);
-
-/* CapEff of the text of a /proc/PID/status; -EINVAL if it has none. */
-int vp_capeff_parse(const char *status, __u64 *effective);
 
 bool vp_privileges_have(const struct vp_privileges *p, const struct vp_capability *c);
 

@@ -3,6 +3,7 @@
 
 #include "btf_mentions.h"
 #include "deferred.skel.h"
+#include "features.h"
 #include "loader.h"
 #include "mm_walk.h"
 #include "pidns.h"
@@ -164,6 +165,11 @@ static int load_objects(struct vp_session *s, const struct vp_session_opts *o, b
 
 	err = vp_shared_maps_create(&s->maps, ring_size(o), o->procs_max ? o->procs_max : PROCS_MAX,
 				    e);
+	if (!err && o->filter == VP_FILTER_CGROUP &&
+	    vp_shared_maps_fd(&s->maps, "target_cgroup") < 0)
+		err = vp_err_set(
+			e, -EOPNOTSUPP,
+			"-G: this kernel has no cgroups (it takes a kernel with CONFIG_CGROUPS=y)");
 	if (!err)
 		err = (deferred ? open_deferred : open_sampler)(s, o, &units[UNIT_SAMPLER], e);
 	if (!err)
@@ -181,7 +187,7 @@ static int load_objects(struct vp_session *s, const struct vp_session_opts *o, b
 	if (units[cnt].skeleton)
 		live = &units[cnt++];
 	err = vp_load(units, cnt, o->sequential_load, e);
-	if (err && verbose)
+	if (err && verbose && !vp_features_explain(err, e))
 		vp_load_report(stderr, units, cnt);
 	s->track_loaded = !err && !units[UNIT_TRACK].err;
 	if (!err && mm_walk && !mm_walk->err)

@@ -66,6 +66,13 @@ static void size_hashes(struct maps *skel, uint32_t procs_max)
 		bpf_map__set_map_flags(hashes[i], BPF_F_NO_PREALLOC);
 }
 
+/* Only -G needs it, and a kernel without CONFIG_CGROUPS has no maps of its kind. */
+static void leave_out_cgroup(struct maps *skel)
+{
+	if (libbpf_probe_bpf_map_type(BPF_MAP_TYPE_CGROUP_ARRAY, NULL) == 0)
+		bpf_map__set_autocreate(skel->maps.target_cgroup, false);
+}
+
 int vp_shared_maps_create(struct vp_shared_maps *m, uint64_t ring_bytes, uint32_t procs_max,
 			  struct vp_err *e)
 {
@@ -79,6 +86,7 @@ int vp_shared_maps_create(struct vp_shared_maps *m, uint64_t ring_bytes, uint32_
 
 	bpf_map__set_max_entries(m->skel->maps.rb, (uint32_t)m->ring_bytes);
 	size_hashes(m->skel, procs_max);
+	leave_out_cgroup(m->skel);
 	err = maps__load(m->skel);
 	if (err) {
 		vp_shared_maps_destroy(m);
@@ -100,7 +108,9 @@ int vp_shared_maps_reuse(const struct vp_shared_maps *m, struct bpf_object *obj,
 
 	bpf_object__for_each_map(map, obj) {
 		shared = bpf_object__find_map_by_name(m->skel->obj, bpf_map__name(map));
-		if (shared) {
+		if (shared && !bpf_map__autocreate(shared)) {
+			bpf_map__set_autocreate(map, false);
+		} else if (shared) {
 			int err = bpf_map__reuse_fd(map, bpf_map__fd(shared));
 
 			if (err)

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -27,13 +26,19 @@ static void wait_and_exec(int go, int report, char **argv, const sigset_t *mask)
 	_exit(127);
 }
 
+static void close_go(struct vp_child *c)
+{
+	close(c->go_fd);
+	close(c->go_read_fd);
+	c->go_fd = -1;
+}
+
 int vp_child_prepare(struct vp_child *c, char **argv, const sigset_t *mask, struct vp_err *e)
 {
 	int go[2], report[2];
 
-	/* No pipe: a child that was killed meanwhile must not end us by SIGPIPE. */
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, go))
-		return vp_err_set(e, -errno, "%s: socketpair: %s", argv[0], strerror(errno));
+	if (pipe2(go, O_CLOEXEC))
+		return vp_err_set(e, -errno, "%s: pipe: %s", argv[0], strerror(errno));
 	if (pipe2(report, O_CLOEXEC)) {
 		close(go[0]);
 		close(go[1]);
@@ -44,14 +49,14 @@ int vp_child_prepare(struct vp_child *c, char **argv, const sigset_t *mask, stru
 		close(go[1]);
 		wait_and_exec(go[0], report[1], argv, mask);
 	}
-	close(go[0]);
 	close(report[1]);
 	c->go_fd = go[1];
+	c->go_read_fd = go[0];
 	c->err_fd = report[0];
 	if (c->pid > 0)
 		return 0;
 	c->pid = 0;
-	close(c->go_fd);
+	close_go(c);
 	close(c->err_fd);
 	return vp_err_set(e, -errno, "%s: fork: %s", argv[0], strerror(errno));
 }
@@ -61,10 +66,9 @@ int vp_child_release(struct vp_child *c, char **argv, struct vp_err *e)
 	int err = 0;
 	ssize_t n;
 
-	/* EPIPE: it was killed meanwhile; its end is seen elsewhere. */
-	(void)!send(c->go_fd, "g", 1, MSG_NOSIGNAL);
-	close(c->go_fd);
-	c->go_fd = -1;
+	/* If it was killed meanwhile nobody reads this; its end is seen elsewhere. */
+	(void)!write(c->go_fd, "g", 1);
+	close_go(c);
 	do {
 		n = read(c->err_fd, &err, sizeof(err));
 	} while (n < 0 && errno == EINTR);
@@ -84,7 +88,7 @@ void vp_child_abandon(struct vp_child *c)
 {
 	if (c->pid <= 0 || c->go_fd < 0)
 		return;
-	close(c->go_fd);
+	close_go(c);
 	close(c->err_fd);
 	waitpid(c->pid, NULL, 0);
 	c->pid = 0;

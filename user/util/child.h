@@ -9,8 +9,9 @@
 #include <sys/types.h>
 
 struct vp_child {
-	pid_t pid; /* 0: none */
-	int go_fd;
+	pid_t pid;	/* 0: none */
+	int go_fd;	/* to write to; -1: released */
+	int go_read_fd; /* kept, so that the write never fails for want of a reader */
 	int err_fd;
 };
 
