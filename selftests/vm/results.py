@@ -164,21 +164,22 @@ def write_junit(path, kernels):
 THINGS = ["unwind inline", "unwind deferred", "track fentry", "track kprobe", "track sideband",
           "track samples", "ask find_vma alone", "ask find_vma and tree"]
 
-# of vmaprof's own bpf tests, by the suites they are in
-SUITE_OF = {"live_fentry": "track fentry", "live_kprobe": "track kprobe", "live_sideband": "track sideband",
-            "sampler": "unwind inline", "unwind": "unwind inline", "unwind_random": "unwind inline",
-            "unwind_rules": "unwind inline"}
+# of vmaprof's own bpf tests, by the start of their names; the first that fits
+BPF_TESTS = [("live_fentry/", "track fentry"), ("live_kprobe/", "track kprobe"),
+             ("live_sideband/", "track sideband"), ("sampler/", "unwind inline"), ("unwind/", "unwind inline"),
+             ("unwind_random/", "unwind inline"), ("unwind_rules/", "unwind inline"),
+             ("mm_walk/without_it", "ask find_vma alone"), ("mm_walk/all_unknown", "ask find_vma and tree")]
 
 
 def exercised(name, case):
-    """What a test did, by what it said, or by the suite that it is in."""
+    """What a test did, by what it said, or by what it is."""
     suite, _, test = name.partition(" ")
     if suite != "bpf":
         return case.notes
     of = test.split("/")[0]
     if of.startswith("deferred") or of.endswith("_deferred"):
         return ("unwind deferred",)
-    return (SUITE_OF[of],) if of in SUITE_OF else ()
+    return [thing for start, thing in BPF_TESTS if test.startswith(start)][:1]
 
 
 def evidence(kernel, thing):
