@@ -3,6 +3,7 @@
 # make                 build/vmaprof
 # make deps            install what a build needs (Debian, root)
 # make check           all tests; ends with `N passed, N failed, N skipped`
+# make check-vm        tests of the kernel in VMs: KERNELS="6.1 6.12-rt", VMLINUZ=image or KDIR=build tree
 # make demo            ten seconds of profiling of a sample workload
 # make bench           measurements
 # make fuzz            SECONDS=60: what reads other people's files, with made-up ones
@@ -129,7 +130,8 @@ VMAPROF := $(if $(wildcard user/main.c),$(B)/vmaprof)
 
 # ---- targets ---------------------------------------------------------------------------------
 
-.PHONY: all deps test-deps lint-deps tests check check-kconfig demo bench bench-built fuzz fuzz-built lint \
+.PHONY: all deps test-deps lint-deps tests check check-vm vm-tests check-kconfig demo bench \
+	bench-built fuzz fuzz-built lint \
 	format verifier-stats install clean FORCE
 
 all: $(VMAPROF)
@@ -149,6 +151,15 @@ tests: $(VMAPROF) $(TEST_BINS) $(WORKLOADS) $(B)/selftests/compare-rows $(B)/vma
 check: test-deps
 	@$(MAKE) tests
 	@selftests/run
+
+# what guests are made of
+vm-tests: $(VMAPROF) $(B)/vmaprof-selftest $(B)/selftests/bpf $(WORKLOADS) $(B)/selftests/compare-rows \
+	$(BPF_OBJ)
+
+check-vm:
+	@.ci/deps build test vm
+	@$(MAKE) vm-tests
+	@selftests/vm/check
 
 # ARGS="6.1 --every": see selftests/vm/kconfig --help
 check-kconfig:

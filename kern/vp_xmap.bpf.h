@@ -436,6 +436,7 @@ static __always_inline int vp_xmap_enter(struct vp_proc *proc, struct task_struc
 	/* The element may have become another process's since it was looked up. */
 	if (!vp_proc_is_of(proc, task)) {
 		vp_proc_unlock(proc);
+		vp_count(VP_CNT_TABLE_BUSY);
 		return VP_ENTER_REFUSED;
 	}
 	if (vp_xmap_is_known(proc, new, at, seq)) {

@@ -20,6 +20,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "kernel/features.h"
 #include "kernel/loader.h"
 #include "kernel/shared_maps.h"
 #include "model/file_pool.h"
@@ -266,6 +267,18 @@ static uint64_t bytes_of_map(int fd)
 	return bytes;
 }
 
+/* Until 6.4 what the kernel says of a map leaves out its own page. */
+static uint64_t bytes_left_out(void)
+{
+	struct vp_features *f;
+	bool says_all;
+
+	cr_assert(zero(int, vp_features_new(&f)));
+	says_all = vp_features_has_member(f, "bpf_map_ops", "map_mem_usage");
+	vp_features_free(f);
+	return says_all ? 0 : (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
 Test(row_store, counts_the_bytes_that_the_kernel_holds)
 {
 	uint64_t bytes = 0;
@@ -278,7 +291,7 @@ Test(row_store, counts_the_bytes_that_the_kernel_holds)
 	for (uint32_t i = 1; i <= 2; i++) {
 		int fd = open_array(i);
 
-		bytes += bytes_of_map(fd);
+		bytes += bytes_of_map(fd) + bytes_left_out();
 		close(fd);
 	}
 	cr_expect(eq(u64, stats().bytes, bytes));

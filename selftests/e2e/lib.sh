@@ -19,6 +19,8 @@ if [ -z "${TMPDIR:-}" ]; then
 	on_exit_made_tmpdir=1
 fi
 export TMPDIR
+# what limits are multiplied by where all takes longer
+PATIENCE=${VMAPROF_PATIENCE:-1}
 OUT=$TMPDIR/out
 ERR=$TMPDIR/err
 STATUS=0
@@ -66,6 +68,7 @@ on_exit() {
 
 e2e_clean_up() {
 	local i group
+	[ ${#e2e_exercised[@]} -eq 0 ] || printf 'exercised: %s\n' "${!e2e_exercised[@]}"
 	{
 		[ ${#e2e_pids[@]} -eq 0 ] || kill -KILL "${e2e_pids[@]}"
 		wait
@@ -87,10 +90,30 @@ trap 'exit 143' TERM
 
 # ---- running ------------------------------------------------------------------------------------
 
+declare -A e2e_exercised=()
+
+# note_exercised: what the last run of vmaprof did by its own words; it worked.
+note_exercised() {
+	local thing
+	[ "$STATUS" = 0 ] || return 0
+	while read -r thing; do
+		e2e_exercised[$thing]=1
+	done < <(sed -n -E '
+		s/^vmaprof: sampling .*, unwinding by .* \((inline|deferred)\).*/unwind \1/p
+		/^new mappings are seen by /{
+			h
+			s/.* seen by (the )?([a-z]*).*/track \2/p
+			g
+			s/.*asked of bpf_find_vma alone$/ask find_vma alone/p
+			s/.*asked of bpf_find_vma and of .*/ask find_vma and tree/p
+		}' "$ERR")
+}
+
 # run COMMAND…: output to $OUT and $ERR, exit status to STATUS; 124 if it takes a minute.
 run() {
-	timeout 60 "$@" >"$OUT" 2>"$ERR" </dev/null
+	timeout $((60 * PATIENCE)) "$@" >"$OUT" 2>"$ERR" </dev/null
 	STATUS=$?
+	note_exercised
 }
 
 # vp ARGUMENT…: vmaprof.
@@ -104,12 +127,17 @@ vp_ok() {
 	[ "$STATUS" = 0 ] || fail "vmaprof $*: exit $STATUS, not 0"
 }
 
+# longer SECONDS: for how long a workload has to work where its start takes longer, too
+longer() {
+	awk -v s="$1" -v times="$PATIENCE" 'BEGIN { print s * (times > 2 ? times / 2 : 1) }'
+}
+
 e2e_started=0
 
 # start_as COMMAND ARGUMENT…: starts something that prints a READY line and waits for that. It is
 # nice, so that ten of them do not make vmaprof's own start and end take ten times as long.
 start_as() {
-	local deadline=$((SECONDS + 20))
+	local deadline=$((SECONDS + 20 * PATIENCE))
 	e2e_started=$((e2e_started + 1))
 	WL_OUT=$TMPDIR/workload-$e2e_started.out
 	: >"$WL_OUT"
@@ -160,18 +188,19 @@ start_vp() {
 
 # wait_vp: for the end of start_vp's; at most a minute.
 wait_vp() {
-	local deadline=$((SECONDS + 60))
+	local deadline=$((SECONDS + 60 * PATIENCE))
 	while [ -d "/proc/$VP_PID" ] && ! grep -q '^State:.Z' "/proc/$VP_PID/status" 2>/dev/null; do
 		[ $SECONDS -lt $deadline ] || fail "vmaprof does not end"
 		sleep 0.02
 	done
 	wait "$VP_PID"
 	STATUS=$?
+	note_exercised
 }
 
 # wait_until SECONDS COMMAND…: until it succeeds; fails the test after that time.
 wait_until() {
-	local deadline=$((SECONDS + $1))
+	local deadline=$((SECONDS + $1 * PATIENCE))
 	shift
 	until "$@"; do
 		[ $SECONDS -lt $deadline ] || fail "still not: $*"

@@ -23,7 +23,7 @@ has_feature() {
 has_feature task_work && modes="inline deferred"
 for mode in $modes; do
 	vp_ok record --track=sideband --unwind-mode "$mode" -v -F 499 -o "$folded" -- \
-		"$WORKLOADS/dlhost" 0.4 1 plugin_a
+		"$WORKLOADS/dlhost" "$(longer 0.4)" 1 plugin_a
 	[ "$(seen_by "$ERR")" = sideband ] || fail "record -v does not name the rung"
 	assert_folded "$folded"
 	total=$(folded_comm "$folded" dlhost)
@@ -36,7 +36,7 @@ done
 # perf's file names it, too.
 if command -v perf >/dev/null; then
 	data=$TMPDIR/late.data
-	vp_ok record --track=sideband -F 499 -o "$data" -- "$WORKLOADS/dlhost" 0.3 1 plugin_a
+	vp_ok record --track=sideband -F 499 -o "$data" -- "$WORKLOADS/dlhost" "$(longer 0.3)" 1 plugin_a
 	perf script --show-mmap-events -i "$data" >"$TMPDIR/script" 2>/dev/null
 	grep -q "r-xp .*/plugin_a$" "$TMPDIR/script" || fail "no mapping of plugin_a in perf's file"
 fi
@@ -60,5 +60,5 @@ for rung in fentry kprobe; do
 done
 
 # Without any, samples find it.
-vp_ok record --track=off -v -F 499 -o "$folded" -- "$WORKLOADS/dlhost" 0.4 1 plugin_a
+vp_ok record --track=off -v -F 499 -o "$folded" -- "$WORKLOADS/dlhost" "$(longer 0.4)" 1 plugin_a
 assert_chain "$folded" 'main;run_plugin;plugin_run;plugin_a_spin' dlhost 43

@@ -90,7 +90,7 @@ run "${ns[@]}" "$VMAPROF" maps -p 1
 [ "$STATUS" = 0 ] || fail "maps inside a pid namespace: exit $STATUS"
 grep -q '^# 1 nspid_chain' "$OUT" || fail "comment: $(head -n 1 "$OUT")"
 grep -q '/nspid_chain$' "$OUT" || fail "maps: $(cat "$OUT")"
-run "${ns[@]}" "$VMAPROF" record -F 299 -o "$folded" -- "$WORKLOADS/chain" 0.5
+run "${ns[@]}" "$VMAPROF" record -F 299 -o "$folded" -- "$WORKLOADS/chain" "$(longer 0.5)"
 [ "$STATUS" = 0 ] || fail "a command inside a pid namespace: exit $STATUS"
 assert_chain "$folded" 'main;outer;middle;inner' chain 90
 # a number that is a process outside but none inside

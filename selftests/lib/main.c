@@ -12,6 +12,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "target.h"
+
 #ifdef VP_TEST_bpf
 #define DEFAULT_TIMEOUT_S 30 /* loading programs takes time on a loaded machine */
 #else
@@ -32,6 +34,7 @@ ReportHook(PRE_ALL)(struct criterion_test_set *tests)
 				test->data->timeout = of_suite->timeout;
 			if (test->data->timeout == 0)
 				test->data->timeout = DEFAULT_TIMEOUT_S;
+			test->data->timeout *= test_patience();
 		}
 	}
 }

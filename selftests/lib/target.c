@@ -25,9 +25,17 @@ uint64_t now_ms(void)
 	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
 }
 
+unsigned int test_patience(void)
+{
+	const char *text = getenv("VMAPROF_PATIENCE");
+	long times = text ? strtol(text, NULL, 10) : 1;
+
+	return times > 1 ? (unsigned int)times : 1;
+}
+
 bool wait_until(bool (*what)(void *arg), void *arg, unsigned int limit_ms)
 {
-	uint64_t end = now_ms() + limit_ms;
+	uint64_t end = now_ms() + (uint64_t)limit_ms * test_patience();
 
 	while (!what(arg)) {
 		if (now_ms() > end)
@@ -111,7 +119,7 @@ uint64_t target_hear(struct target *t)
 	uint64_t n;
 
 	errno = ETIMEDOUT;
-	if (poll(&p, 1, HEAR_MS) != 1)
+	if (poll(&p, 1, (int)(HEAR_MS * test_patience())) != 1)
 		die("hear");
 	errno = ECHILD;
 	if (recv(t->fd, &n, sizeof(n), 0) != sizeof(n))

@@ -44,7 +44,10 @@ pid_t target_fork(void);
 /* Milliseconds of CLOCK_MONOTONIC. */
 uint64_t now_ms(void);
 
-/* Polls `what` each few ms until it is true or the time is up; its last value. */
+/* What all time limits are multiplied by: $VMAPROF_PATIENCE, of who runs tests on an emulated machine. */
+unsigned int test_patience(void);
+
+/* Polls `what` each few ms until it is true or the time, times that, is up; its last value. */
 bool wait_until(bool (*what)(void *arg), void *arg, unsigned int limit_ms);
 
 #endif

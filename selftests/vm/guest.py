@@ -1,17 +1,23 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Boots kernels in QEMU, with what `make tests` built, and says what becomes of them."""
-import gzip
+"""Boots kernels in QEMU and says what becomes of them."""
+import ctypes
 import os
 import re
 import shutil
 import signal
 import subprocess
-import tempfile
+import sys
 import time
 
-TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-VM = os.path.join(TOP, "build", "vm")
+import image
+import initrd
+from image import TOP, VM, CannotRun
+
+QEMU = "qemu-system-x86_64"
 CONSOLE_MAX_BYTES = 64 << 20
+LINE_MAX_BYTES = 64 << 10
+# The job is over; a kernel that cannot switch its machine off is not waited for any longer.
+POWEROFF_S = 20
 
 # What a kernel says when something in it is wrong. Stalls are not among them: a guest that is
 # emulated on a busy machine stands still at times.
@@ -22,25 +28,21 @@ COMPLAINTS = re.compile(
     rb"still has locks held|lock held when returning|soft lockup|hard LOCKUP|blocked for more than")
 
 
-class CannotRun(Exception):
-    pass
-
-
 def kernel_image(name):
     """A path, a build tree, or the name of one of Debian's."""
     if os.path.isdir(name):
-        for image in ("arch/x86/boot/bzImage", "arch/x86_64/boot/bzImage"):
-            if os.path.exists(os.path.join(name, image)):
-                return os.path.join(name, image)
+        for image_name in ("arch/x86/boot/bzImage", "arch/x86_64/boot/bzImage"):
+            if os.path.exists(os.path.join(name, image_name)):
+                return os.path.join(name, image_name)
         raise CannotRun(f"{name}: no arch/x86/boot/bzImage in it (build the kernel first)")
     if "/" in name or os.path.exists(name):
         if not os.path.exists(name):
             raise CannotRun(f"{name}: no such file")
         return name
     got = subprocess.run([os.path.join(TOP, "selftests/vm/fetch"), name], stdout=subprocess.PIPE,
-                         stderr=subprocess.PIPE, text=True)
+                         stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True)
     if got.returncode:
-        raise CannotRun(got.stderr.strip().splitlines()[-1])
+        raise CannotRun((got.stderr.strip().splitlines() or [f"{name}: cannot be fetched"])[-1])
     return got.stdout.strip()
 
 
@@ -56,87 +58,100 @@ def check_image(path):
         raise CannotRun(f"{path}: cut off ({os.path.getsize(path)} bytes)")
 
 
-def newest(paths):
-    return max((os.path.getmtime(p) for p in paths if os.path.exists(p)), default=0)
+def remove_leftovers():
+    """Of runners that were killed."""
+    for name in os.listdir(VM) if os.path.isdir(VM) else []:
+        m = re.match(r"run\.(\d+)\.", name)
+        if m and not os.path.exists("/proc/" + m.group(1)):
+            shutil.rmtree(os.path.join(VM, name), ignore_errors=True)
 
 
-def guest_files():
-    """The packed file system, made anew if what is in it is newer."""
-    out = os.path.join(VM, "guest.cpio.gz")
-    build = os.path.join(TOP, "build")
-    parts = [os.path.join(build, p) for p in ("vmaprof", "vmaprof-selftest", "selftests/bpf")]
-    parts += [os.path.join(TOP, "selftests/vm", p) for p in ("pack", "init")]
-    if not os.path.exists(parts[0]) or not os.path.exists(parts[2]):
-        raise CannotRun("nothing to run: build it first (make tests)")
-    os.makedirs(VM, exist_ok=True)
-    if not os.path.exists(out) or os.path.getmtime(out) < newest(parts):
-        subprocess.run([os.path.join(TOP, "selftests/vm/pack"), out], check=True)
-    return out
+class Lines:
+    """What is new in a file that grows, by lines."""
 
+    def __init__(self, path):
+        self.path = path
+        self.at = 0
+        self.rest = b""
 
-def cpio_file(name, text):
-    """One file as a cpio archive, which the kernel takes behind another one."""
-    def entry(path, mode, data):
-        fields = (0, mode, 0, 0, 1, 0, len(data), 0, 0, 0, 0, len(path) + 1, 0)
-        head = b"070701" + b"".join(b"%08x" % f for f in fields) + path.encode() + b"\0"
-        head += b"\0" * (-len(head) % 4)
-        return head + data + b"\0" * (-len(data) % 4)
-    return gzip.compress(entry(name, 0o100755, text.encode()) + entry("TRAILER!!!", 0, b""))
+    def take(self):
+        try:
+            with open(self.path, "rb") as f:
+                f.seek(self.at)
+                data = f.read(1 << 20)
+        except FileNotFoundError:
+            return []
+        self.at += len(data)
+        lines = (self.rest + data).split(b"\n")
+        self.rest = lines.pop()
+        if len(self.rest) > LINE_MAX_BYTES:
+            lines.append(self.rest)
+            self.rest = b""
+        return [line.rstrip(b"\r") for line in lines]
 
 
 class Guest:
     """One boot. Its lines arrive through on_line(); complaints of the kernel are in .complaints."""
 
-    def __init__(self, args, on_line):
+    nth = 0
+
+    def __init__(self, args, on_line, name="guest"):
         self.args = args
         self.on_line = on_line
+        self.name = name
         self.complaints = []
         self.status = None      # of the job
-        self.kernel = None
-        self.dir = tempfile.mkdtemp(prefix="vmaprof-vm.")
+        self.kernel = None      # what uname says, once it has booted
+        self.why = None         # it was not what ended
         self.qemu = None
+        self.dir = None
+        self.cpu_s = 0.0        # that QEMU has used: on a busy machine the better measure
 
-    def command(self, image, initrd):
+    # ---- start ----
+
+    def command(self, kernel, accel, disks, sacrificial):
         args = self.args
-        accel = "kvm" if args.kvm else "tcg,thread=multi"
-        cmd = ["qemu-system-x86_64", "-accel", accel, "-cpu", "host" if args.kvm else "max",
-               "-smp", str(args.cpus), "-m", str(args.memory), "-kernel", image, "-initrd", initrd,
-               "-append", f"console=ttyS0 panic=-1 oops=panic vmaprof.sacrificial {args.append}".strip(),
-               "-no-reboot", "-nic", "none", "-display", "none", "-monitor", "none",
-               "-serial", f"file:{self.console}", "-serial", f"file:{self.results}"]
+        # max, but without what makes the kernel copy by `rep movsb`: emulated, that is a loop over bytes
+        cpu = "host" if accel == "kvm" else "max,-erms,-fsrm"
+        append = ["console=ttyS0", "panic=-1", "oops=panic", args.append]
+        append += ["vmaprof.disks"] * bool(disks) + ["vmaprof.sacrificial"] * sacrificial
+        cmd = [QEMU, "-accel", "kvm" if accel == "kvm" else "tcg,thread=multi", "-cpu", cpu,
+               "-smp", str(args.cpus), "-m", str(args.memory), "-kernel", kernel,
+               "-initrd", os.path.join(self.dir, "initrd"), "-append", " ".join(append),
+               "-no-reboot", "-nic", "none", "-display", "none", "-monitor", "none", "-no-user-config",
+               "-serial", f"file:{self.console.path}", "-serial", f"file:{self.results.path}"]
+        for disk in disks:
+            # what a guest writes goes to a file without a name, and away with QEMU
+            cmd += ["-drive", f"file={disk},if=virtio,format=raw,snapshot=on,cache=unsafe"]
         if args.gdb:
             cmd += ["-S", "-gdb", "tcp:127.0.0.1:1234"]
         return cmd
 
-    def start(self, image, job):
-        check_image(image)
-        if not shutil.which("qemu-system-x86_64"):
-            raise CannotRun("no qemu-system-x86_64 (apt-get install qemu-system-x86)")
-        initrd = os.path.join(self.dir, "initrd")
-        with open(initrd, "wb") as f:
-            with open(guest_files(), "rb") as g:
-                shutil.copyfileobj(g, f)
-            f.write(cpio_file("job", job))
-        self.console = os.path.join(self.dir, "console")
-        self.results = os.path.join(self.dir, "results")
-        self.qemu = subprocess.Popen(self.command(image, initrd), stdin=subprocess.DEVNULL,
-                                     stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                                     preexec_fn=die_with_parent)
+    def start(self, name, job, disks=(), sacrificial=False):
+        """name: a kernel as kernel_image() takes it; job: a shell's script."""
+        kernel = kernel_image(name)
+        check_image(kernel)
+        if not shutil.which(QEMU):
+            raise CannotRun(f"no {QEMU} (apt-get install qemu-system-x86)")
+        os.makedirs(VM, exist_ok=True)
+        remove_leftovers()
+        Guest.nth += 1
+        self.dir = os.path.join(VM, f"run.{os.getpid()}.{Guest.nth}")
+        os.makedirs(self.dir)
+        self.console = Lines(os.path.join(self.dir, "console"))
+        self.results = Lines(os.path.join(self.dir, "results"))
+        initrd.initrd(os.path.join(self.dir, "initrd"), kernel, name, job)
+        env = dict(os.environ, TMPDIR=self.dir)     # of the disks' snapshots
+        self.errors = open(os.path.join(self.dir, "errors"), "w+b")
+        self.qemu = subprocess.Popen(self.command(kernel, accelerator(self.args, name), disks, sacrificial),
+                                     stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                     stderr=self.errors, env=env, preexec_fn=die_with(os.getpid()))
+        self.began = self.heard = time.monotonic()
+        self.ended = None
         if self.args.gdb:
             print("waiting for gdb: gdb vmlinux -ex 'target remote :1234'", file=sys.stderr)
 
-    def take_lines(self, path, state):
-        """Whole lines that are new in a file."""
-        try:
-            with open(path, "rb") as f:
-                f.seek(state["at"])
-                data = f.read(1 << 20)
-        except FileNotFoundError:
-            return []
-        state["at"] += len(data)
-        lines = (state["rest"] + data).split(b"\n")
-        state["rest"] = lines.pop()[-4096:]
-        return [l.rstrip(b"\r") for l in lines]
+    # ---- while it runs ----
 
     def hear_console(self, line):
         if COMPLAINTS.search(line):
@@ -150,60 +165,78 @@ class Guest:
             self.kernel = line.split()[2]
         elif line.startswith("@@ exit "):
             self.status = int(line.split()[2])
+            self.ended = time.monotonic()
+        elif line.startswith("@@ cannot "):
+            self.why = line[len("@@ cannot "):]
         else:
             self.on_line(line)
 
+    def note_cpu(self):
+        try:
+            with open(f"/proc/{self.qemu.pid}/stat", encoding="ascii", errors="replace") as f:
+                words = f.read().rpartition(")")[2].split()
+            self.cpu_s = (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+        except (OSError, IndexError):
+            pass
+
+    def step(self):
+        """Hears what is new; False: it is over, and all was heard."""
+        self.note_cpu()
+        ended = self.qemu.poll() is not None
+        new = self.console.take()
+        for line in new:
+            self.hear_console(line)
+        got = self.results.take()
+        for line in got:
+            self.hear_result(line)
+        now = time.monotonic()
+        if new or got:
+            self.heard = now
+        elif ended:
+            self.why = self.why or self.end_reason()
+            return False
+        if not ended:
+            why = self.overstayed(now)
+            if why or (self.ended and now - self.ended > POWEROFF_S):
+                self.why = self.why or why
+                self.kill()
+                return False
+        return True
+
     def run(self):
         """Until it ends by itself, or must be ended: then why, else None."""
-        console, results = {"at": 0, "rest": b""}, {"at": 0, "rest": b""}
-        began = heard = time.monotonic()
-        why = None
-        while True:
-            ended = self.qemu.poll() is not None
-            new = self.take_lines(self.console, console)
-            for line in new:
-                self.hear_console(line)
-            got = self.take_lines(self.results, results)
-            for line in got:
-                self.hear_result(line)
-            now = time.monotonic()
-            if new or got:
-                heard = now
-            elif ended:
-                break
-            else:
-                time.sleep(0.1)
-            if not ended:
-                why = self.overstayed(now - began, now - heard, console["at"])
-                if why:
-                    self.kill()
-                    break
-        return why or self.end_reason()
+        while self.step():
+            time.sleep(0.05)
+        return self.why
 
-    def overstayed(self, total, silent, console_bytes):
-        if self.args.gdb:
+    def overstayed(self, now):
+        if self.args.gdb or self.status is not None:
             return None
-        if total > self.args.timeout:
+        if now - self.began > self.args.timeout:
             return f"stopped after {self.args.timeout} s"
-        if silent > self.args.silence:
+        if now - self.heard > self.args.silence:
             return f"hangs: nothing was heard for {self.args.silence} s"
-        if console_bytes > CONSOLE_MAX_BYTES:
+        if self.console.at > CONSOLE_MAX_BYTES:
             return "stopped: the console is full of messages"
         return None
+
+    # ---- afterwards ----
 
     def end_reason(self):
         if self.status is not None:
             return None
-        said = self.qemu.stderr.read().decode("utf-8", "replace").strip()
+        self.errors.seek(0)
+        said = self.errors.read(65536).decode("utf-8", "replace").strip()
         if said:
             return said.splitlines()[-1]
         return "it ended before its tests did" if self.kernel else "the kernel did not get to its first process"
 
     def last_of_console(self, cnt=15):
         try:
-            with open(self.console, "rb") as f:
-                return f.read()[-65536:].decode("utf-8", "replace").splitlines()[-cnt:]
-        except OSError:
+            with open(self.console.path, "rb") as f:
+                f.seek(max(0, os.path.getsize(self.console.path) - 65536))
+                return f.read().decode("utf-8", "replace").splitlines()[-cnt:]
+        except (OSError, AttributeError):
             return []
 
     def kill(self):
@@ -213,21 +246,55 @@ class Guest:
 
     def close(self):
         self.kill()
-        shutil.rmtree(self.dir, ignore_errors=True)
+        if self.dir:
+            self.errors.close()
+            shutil.rmtree(self.dir, ignore_errors=True)
 
 
-def die_with_parent():
-    import ctypes
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+def die_with(parent):
+    """A runner that is killed takes QEMU with it."""
+    libc = ctypes.CDLL(None)
+
+    def set_up():
+        libc.prctl(1, signal.SIGKILL)   # PR_SET_PDEATHSIG
+        if os.getppid() != parent:
+            os._exit(1)
+    return set_up
+
+
+# ---- how it is emulated -------------------------------------------------------------------------
+
+def accelerator(args, name):
+    """kvm or tcg. That there is a /dev/kvm does not say that a kernel boots by it: one is booted."""
+    if args.accel == "auto":
+        args.accel = "kvm" if not args.gdb and os.access("/dev/kvm", os.R_OK | os.W_OK) and boots_by_kvm(args, name) \
+            else "tcg"
+    return args.accel
+
+
+def boots_by_kvm(args, name):
+    trial = type(args)(**vars(args))
+    trial.accel, trial.timeout, trial.silence, trial.verbose = "kvm", 60, 30, False
+    g = Guest(trial, lambda line: None)
+    try:
+        g.start(name, "true")
+        return g.run() is None and g.status == 0
+    finally:
+        g.close()
 
 
 def add_options(p):
     """What all that boot guests take."""
     p.add_argument("--append", default="", metavar="ARGS", help="more of the kernel's command line")
     p.add_argument("--gdb", action="store_true", help="start halted, with a gdb stub on port 1234")
-    p.add_argument("--kvm", action="store_true", help="by KVM instead of emulation")
+    p.add_argument("--accel", choices=("auto", "kvm", "tcg"), default="auto",
+                   help="KVM, or emulation (default: KVM if this kernel boots by it)")
     p.add_argument("--cpus", type=int, default=2)
     p.add_argument("--memory", default="2G")
-    p.add_argument("--timeout", type=int, default=900, metavar="S", help="in all (default 900)")
-    p.add_argument("--silence", type=int, default=120, metavar="S", help="without a word (default 120)")
+    p.add_argument("--timeout", type=int, default=1500, metavar="S", help="for one boot (default 1500)")
+    p.add_argument("--silence", type=int, default=240, metavar="S", help="without a word (default 240)")
     p.add_argument("-v", "--verbose", action="store_true", help="the kernel's console, too")
+
+
+def disks():
+    return [image.tools_image(), image.tests_image()]
