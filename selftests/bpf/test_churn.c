@@ -491,6 +491,7 @@ static void each_frame_is_what_was_mapped(enum vp_unwind_mode mode, uint32_t cal
 {
 	static const char *const seeds[] = {"11", "23", "47"};
 	const char *more = getenv("VP_CHURN_SEED");
+	uint64_t slack;
 
 	start(mode, call_graph, 0);
 	for (size_t i = 0; i < sizeof(seeds) / sizeof(seeds[0]); i++)
@@ -504,9 +505,10 @@ static void each_frame_is_what_was_mapped(enum vp_unwind_mode mode, uint32_t cal
 	cr_expect(lt(sz, t.busy_unlocked * 100, t.frames));
 	cr_expect(lt(sz, t.busy * 10, t.frames));
 	/* Emulated, on one CPU, one or two more than that were seen, and are not explained yet. */
+	slack = test_patience() > 1 ? 1 + t.frames / 4000 : 0;
 	cr_expect(le(u64, t.duplicates,
 		     recorder_counter(&r, VP_CNT_XMAP_FULL) +
-			     recorder_counter(&r, VP_CNT_TABLE_BUSY) + 1 + t.frames / 4000),
+			     recorder_counter(&r, VP_CNT_TABLE_BUSY) + slack),
 		  "%s", t.text);
 	cr_expect(lt(sz, t.again * 50, t.reports));
 	cr_expect(ge(sz, t.frames, 2000));
