@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Debian's kernel source, a configuration of few options, and a bzImage of it."""
+import fcntl
 import os
 import re
 import shutil
@@ -32,6 +33,16 @@ def check_tools():
                         " (apt-get install " + " ".join(missing) + ")")
 
 
+def lock():
+    """One run at a time: they share a tree. Held as long as the process lives."""
+    os.makedirs(DIR, exist_ok=True)
+    fd = os.open(os.path.join(DIR, "lock"), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise CannotRun(f"another run builds in {DIR}") from None
+
+
 # ---- the source -----------------------------------------------------------------------------
 
 
@@ -47,7 +58,7 @@ def download(package, into):
         raise CannotRun(f"{package}: no apt-get here (name a tree: KSRC=path)")
     # lists that are missing or too old: fetch them once
     if run(cmd, into) is None and (run(["apt-get", "update"]) is None or run(cmd, into) is None):
-        raise CannotRun(f"{package} cannot be downloaded (is there a network?)")
+        raise CannotRun(f"{package} cannot be downloaded (is there a network, and such a package?)")
     return os.path.join(into, next(f for f in os.listdir(into) if f.endswith(".deb")))
 
 
