@@ -50,5 +50,5 @@ fi
 # A kernel without users (CONFIG_MULTIUSER) lacks a call, but nothing else.
 run "$without_calls" capget "$VMAPROF" doctor
 [ "$STATUS" = 0 ] || fail "without capget: doctor: exit $STATUS"
-run "$without_calls" capget "$VMAPROF" record -a -F 199 --duration 0.5 -o "$TMPDIR/some.folded"
+run "$without_calls" capget "$VMAPROF" record -F 199 -o "$TMPDIR/some.folded" -- "$WORKLOADS/chain" 0.5
 [ "$STATUS" = 0 ] || fail "without capget: record: exit $STATUS"

@@ -109,9 +109,9 @@ int elf_inflate(const uint8_t *in, size_t in_size, enum elf_inflate_header heade
 		return -ENOEXEC;
 	if (p.type != ELFCOMPRESS_ZLIB && p.type != ELFCOMPRESS_ZSTD)
 		return -ENOEXEC;
-	if (p.size > max || (p.size > SMALL_BYTES && p.size / MAX_RATIO > p.bytes_cnt))
+	if (p.size > max)
 		return -EFBIG;
-	if (!p.size)
+	if (!p.size || (p.size > SMALL_BYTES && p.size / MAX_RATIO > p.bytes_cnt))
 		return -ENOEXEC;
 	*out = malloc(p.size);
 	if (!*out)
