@@ -146,6 +146,15 @@ static __always_inline bool vp_bring_in(__u64 addr)
 	return bpf_copy_from_user(&byte, sizeof(byte), (void *)addr) == 0;
 }
 
+/*
+ * Waits until nobody changes the process's mappings: a page fault has to. Another thread may have lost
+ * its CPU, to this very one, while it did. Nothing is mapped there, or else there is no fault and no wait.
+ */
+static __always_inline void vp_wait_for_mappings(void)
+{
+	vp_bring_in(sizeof(long));
+}
+
 #define VP_MISSING_ASK_AGAIN 1 /* no address that is wanted */
 
 /* What could not be read and is worth bringing in; 0: nothing. */
@@ -189,8 +198,10 @@ static long vp_attempt(__u32 i, void *data)
 	if (!missing)
 		return 1;
 	d->last = i + 2 >= VP_ATTEMPTS;
-	if (missing == VP_MISSING_ASK_AGAIN)
+	if (missing == VP_MISSING_ASK_AGAIN) {
+		vp_wait_for_mappings();
 		return 0;
+	}
 	d->last |= missing == d->missing || !vp_bring_in(missing);
 	d->missing = missing;
 	return 0;
