@@ -5,10 +5,11 @@
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh" || exit 1
 
 folded=$TMPDIR/kernel.folded
-vp_ok record -F 499 -o "$folded" -- "$WORKLOADS/syscaller" 1.5
+seconds=$(longer 1.5)
+vp_ok record -F 499 -o "$folded" -- "$WORKLOADS/syscaller" "$seconds"
 assert_folded "$folded"
 total=$(folded_comm "$folded" syscaller)
-assert_count_matches "$total" 1500 499
+assert_count_matches "$total" "$(awk -v s="$seconds" 'BEGIN { print s * 1000 }')" 499
 assert_chain "$folded" 'main;read_zeros;enter_kernel' syscaller 95
 kernel=$(grep -E 'main;read_zeros;enter_kernel(;[^;]*_\[k\])+ ' "$folded" | awk '{ n += $NF } END { print n + 0 }')
 assert_between "$(percent "$kernel" "$total")" 85 100 "share with kernel frames above the chain"
