@@ -73,8 +73,8 @@ vp_ok record -p "$WL_PID" -F 299 --duration 30 -o "$folded"
 [ $((SECONDS - begin)) -lt 15 ] || fail "went on for $((SECONDS - begin)) s after its only target"
 assert_chain "$folded" 'main;outer;middle;inner' chain 90
 
-# Ctrl-C and SIGTERM finish and write.
-for signal in INT TERM; do
+# Ctrl-C, SIGTERM and SIGHUP finish and write.
+for signal in INT TERM HUP; do
 	rm -f "$folded"
 	start_vp record -p "$chain" -F 299 -o "$folded"
 	wait_recording 1000 "$chain"

@@ -34,10 +34,17 @@ static void on_signal(int sig)
 		(void)!write(STDERR_FILENO, text, sizeof(text) - 1);
 }
 
+/* Not SIG_IGN: that would throw away one that came before the wait and is to end it. */
+static void on_hangup(int sig)
+{
+	(void)sig;
+}
+
 int vp_end_signals_take(const char *temporary, bool quiet)
 {
 	struct sigaction act = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
-	struct sigaction quit = {.sa_handler = give_up}, ignore = {.sa_handler = SIG_IGN};
+	struct sigaction hangup = {.sa_handler = on_hangup, .sa_flags = SA_RESTART};
+	struct sigaction quit = {.sa_handler = give_up};
 
 	is_quiet = quiet;
 	if (temporary) {
@@ -47,7 +54,7 @@ int vp_end_signals_take(const char *temporary, bool quiet)
 	}
 	sigaction(SIGINT, &act, NULL);
 	sigaction(SIGTERM, &act, NULL);
-	sigaction(SIGHUP, &ignore, NULL);
+	sigaction(SIGHUP, &hangup, NULL);
 	sigaction(SIGQUIT, &quit, NULL);
 	return 0;
 }
