@@ -111,10 +111,6 @@ struct vp_attempt {
 	struct vp_deferral *d;
 };
 
-struct vp_range {
-	__u64 start, end;
-};
-
 static long vp_note_range(struct task_struct *task, struct vm_area_struct *vma, void *data)
 {
 	struct vp_range *range = data;
@@ -129,7 +125,8 @@ static __always_inline int vp_is_stack(struct task_struct *task, __u64 addr, __u
 {
 	struct vp_range range = {};
 
-	if (bpf_find_vma(task, sp, vp_note_range, &range, 0) == -EBUSY)
+	/* With threads that only wait to change mappings it is busy, too, until they get a CPU. */
+	if (bpf_find_vma(task, sp, vp_note_range, &range, 0) == -EBUSY && vp_tree_range(sp, &range))
 		return -EBUSY;
 	return addr >= range.start && addr < range.end;
 }
@@ -147,8 +144,9 @@ static __always_inline bool vp_bring_in(__u64 addr)
 }
 
 /*
- * Waits until nobody changes the process's mappings: a page fault has to. Another thread may have lost
- * its CPU, to this very one, while it did. Nothing is mapped there, or else there is no fault and no wait.
+ * Waits while a thread changes the process's mappings: a page fault has to. That thread may have lost its
+ * CPU, to this very one. (One that waits for its turn is not waited for: a fault can get in before it.)
+ * Nothing is mapped there, or else there is no fault and no wait.
  */
 static __always_inline void vp_wait_for_mappings(void)
 {

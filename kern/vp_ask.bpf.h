@@ -31,6 +31,10 @@ struct vp_ask_buf {
 	struct vp_mmap2_buf mmap2;
 };
 
+struct vp_range {
+	__u64 start, end; /* [start, end) */
+};
+
 #define VP_ASK_THEN(seq) (1ULL << 32 | (seq))
 
 struct {
@@ -274,6 +278,35 @@ __noinline int vp_ask(__u64 pc, __u64 ts_ns, struct vp_xmap *found, __u32 by_tre
 		*found = ask->xmap;
 	__sync_lock_test_and_set(&ask->taken, 0);
 	return verdict;
+}
+
+/*
+ * What the tree says the range of the mapping at `at` is: 0, with start 0 and end 0 where nothing is mapped, or
+ * -EBUSY. It can be one of a moment ago. A global function: verified once.
+ */
+__noinline int vp_tree_range(__u64 at, struct vp_range *range)
+{
+	struct vp_ask_buf *ask = vp_ask_buf();
+	__u64 mm_addr = vp_mm(bpf_get_current_task_btf());
+	const struct vm_area_struct *vma;
+	int err = -EBUSY;
+
+	if (!range || !ask || !vp_mm_walk_on || __sync_val_compare_and_swap(&ask->taken, 0, 1) != 0)
+		return -EBUSY;
+	vma = (const void *)vp_mm_walk(mm_addr, at);
+	range->start = 0;
+	range->end = 0;
+	if ((__u64)vma == VP_MM_NOTHING) {
+		err = vp_mm_is_changing((void *)mm_addr) ? -EBUSY : 0;
+	} else if ((__u64)vma != VP_MM_UNCLEAR) {
+		range->start = BPF_CORE_READ(vma, vm_start);
+		range->end = BPF_CORE_READ(vma, vm_end);
+		if ((__u64)BPF_CORE_READ(vma, vm_mm) == mm_addr && at >= range->start &&
+		    at < range->end && vp_mm_walk_saw(range->start, range->end))
+			err = 0;
+	}
+	__sync_lock_test_and_set(&ask->taken, 0);
+	return err;
 }
 
 #endif
