@@ -21,6 +21,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
@@ -656,6 +657,7 @@ Test(walker, each_mapping_once_with_a_thread_that_has_its_own_files)
 static int pause_in_shared_memory(void *arg)
 {
 	(void)arg;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	while (syscall(SYS_pause))
 		;
 	return 0;

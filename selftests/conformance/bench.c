@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "case.h"
 #include "bench.h"
 
 #include <bpf/bpf.h>
@@ -11,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -263,14 +263,11 @@ static void catch_signals(void)
 	sigaction(SIGHUP, &a, NULL);
 }
 
-static void be_the_part(void (*part)(long), long vmas, pid_t parent)
+static void be_the_part(void (*part)(long), long vmas)
 {
 	signal(SIGINT, SIG_DFL);
 	signal(SIGTERM, SIG_DFL);
 	signal(SIGHUP, SIG_DFL);
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != parent)
-		_exit(1);
 	part(vmas);
 	fflush(stdout);
 	_exit(0);
@@ -279,13 +276,13 @@ static void be_the_part(void (*part)(long), long vmas, pid_t parent)
 /* Did it go well? */
 static bool run_part(void (*part)(long), long vmas)
 {
-	pid_t parent = getpid(), pid;
 	int status = -1;
+	pid_t pid;
 
 	fflush(NULL);
-	pid = fork();
+	pid = ct_fork();
 	if (pid == 0)
-		be_the_part(part, vmas, parent);
+		be_the_part(part, vmas);
 	if (pid < 0)
 		return false;
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {

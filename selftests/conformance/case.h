@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct ct_case {
 	const char *name; /* "find_vma/first_and_last_byte" */
@@ -53,6 +54,14 @@ void ct_skip(const char *format, ...) __attribute__((format(printf, 1, 2), noret
  * failure. fix: the commit or title that mends it, and since when.
  */
 void ct_known_bug(const char *fix);
+
+/*
+ * fork() (same result, same errors) of a child that is killed when the thread that made it ends, however
+ * that comes: whoever kills the suite leaves nothing behind. For children that were made otherwise:
+ * ct_die_with, called in them with their parent's pid.
+ */
+pid_t ct_fork(void);
+void ct_die_with(pid_t parent);
 
 /* Something to say with the result. */
 void ct_note(const char *format, ...) __attribute__((format(printf, 1, 2)));

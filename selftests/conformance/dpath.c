@@ -255,7 +255,7 @@ static void ask_from_root(struct asker *a, const char *root, const void *addr)
 	pid_t pid;
 
 	prepare(a, addr, DPATH_ROOM);
-	pid = fork();
+	pid = ct_fork();
 	if (pid == 0)
 		_exit(chroot(root) ? 255 : walk(a));
 	ct_require(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0,

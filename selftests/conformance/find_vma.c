@@ -249,7 +249,7 @@ static void nested_in_an_interrupt(void)
 
 	if (!is_fixed)
 		ct_known_bug("\"bpf: Fix mmap_lock leak in irq_work path\" (6.1.191, 6.12.114)");
-	pid = fork();
+	pid = ct_fork();
 	if (pid == 0) {
 		ops_run(OPS_IN_INTERRUPT, &op, 1, 1);
 		map_something();
@@ -277,7 +277,7 @@ static void of_another_task_in_an_interrupt(void)
 static void of_another_task_in_a_system_call(void)
 {
 	uint64_t here = (uint64_t)lonely_page();
-	pid_t pid = fork();
+	pid_t pid = ct_fork();
 	int status;
 
 	if (pid == 0) {

@@ -151,7 +151,7 @@ uint64_t ops_run_in(uint32_t task_flags, struct op *ops, size_t cnt, uint64_t ti
 static void fork_children(pid_t *pid, size_t cnt)
 {
 	for (size_t i = 0; i < cnt; i++) {
-		pid[i] = fork();
+		pid[i] = ct_fork();
 		if (pid[i] == 0)
 			_exit(0);
 	}

@@ -288,7 +288,7 @@ static pid_t start_child(void (*then)(void), int *done)
 	pid_t pid;
 
 	ct_require(pipe2(go, O_CLOEXEC) == 0, "pipe: %s", strerror(errno));
-	pid = fork();
+	pid = ct_fork();
 	if (pid == 0) {
 		char byte;
 

@@ -97,12 +97,29 @@ static unsigned int now_ms(void)
 	return (unsigned int)(t.tv_sec * 1000 + t.tv_nsec / 1000000);
 }
 
-static void be_the_case(const struct ct_case *c, pid_t parent)
+void ct_die_with(pid_t parent)
+{
+	pid_t now;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	now = getppid();
+	/* 0: it is in another PID namespace */
+	if (now && now != parent)
+		_exit(1);
+}
+
+pid_t ct_fork(void)
+{
+	pid_t parent = getpid(), pid = fork();
+
+	if (pid == 0)
+		ct_die_with(parent);
+	return pid;
+}
+
+static void be_the_case(const struct ct_case *c)
 {
 	setpgid(0, 0);
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != parent)
-		_exit(1);
 	c->run();
 	ct_end();
 }
@@ -145,13 +162,13 @@ static enum ct_verdict verdict_of(const struct findings *f)
 static void run_in_child(const struct ct_case *c)
 {
 	unsigned int limit_s = c->limit_s ? c->limit_s : DEFAULT_LIMIT_S;
-	pid_t parent = getpid(), pid;
+	pid_t pid;
 	int status;
 
 	fflush(NULL);
-	pid = fork();
+	pid = ct_fork();
 	if (pid == 0)
-		be_the_case(c, parent);
+		be_the_case(c);
 	if (pid < 0) {
 		ct_check(false, __FILE__, __LINE__, "fork: %s", strerror(errno));
 		return;

@@ -10,7 +10,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -59,7 +58,6 @@ static void start_thread(void *(*fn)(void *))
 
 static void be_the_target(enum target_kind kind)
 {
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (kind == TARGET_ZOMBIE_LEADER) {
 		for (int i = 0; i < ZOMBIES_THREADS; i++)
 			start_thread(plain_thread);
@@ -102,7 +100,7 @@ struct target target_start(enum target_kind kind)
 	struct report r;
 
 	ct_require(!pipe(ready), "pipe: %s", strerror(errno));
-	t.pid = fork();
+	t.pid = ct_fork();
 	if (t.pid == 0)
 		be_the_target(kind);
 	ct_require(t.pid > 0, "fork: %s", strerror(errno));

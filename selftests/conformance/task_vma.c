@@ -107,9 +107,9 @@ static void leader_that_has_exited(void)
 		  (unsigned long long)w.s->bss->seen_cnt, range_cnt);
 }
 
-static int stand_still(void *unused)
+static int stand_still(void *parent)
 {
-	(void)unused;
+	ct_die_with(*(pid_t *)parent);
 	for (;;)
 		syscall(SYS_pause);
 	return 0;
@@ -119,7 +119,8 @@ static void child_with_the_same_memory(void)
 {
 	static char stack[65536] __attribute__((aligned(16)));
 	struct walk w;
-	pid_t pid = clone(stand_still, stack + sizeof(stack), CLONE_VM | SIGCHLD, NULL);
+	pid_t parent = getpid();
+	pid_t pid = clone(stand_still, stack + sizeof(stack), CLONE_VM | SIGCHLD, &parent);
 
 	ct_require(pid > 0, "clone: %s", strerror(errno));
 	walk_load(&w);
@@ -302,7 +303,7 @@ static void ids_of_a_namespace(void)
 	attach_tid(&outer_id, (uint32_t)t.pid);
 	ct_expect(cnt_seen(&inner_id, t.pid) == 0, "found by its inner id from outside");
 	ct_expect(cnt_seen(&outer_id, t.pid) == range_cnt, "not found by its id from outside");
-	reader = fork();
+	reader = ct_fork();
 	if (reader == 0) {
 		ct_expect(getpid() == 2, "the reader is not in the namespace");
 		ct_expect(cnt_seen(&inner_id, t.pid) == range_cnt,

@@ -138,7 +138,7 @@ static pid_t start_victim(void)
 	pid_t pid;
 
 	ct_require(!pipe(ready), "pipe: %s", strerror(errno));
-	pid = fork();
+	pid = ct_fork();
 	if (pid == 0)
 		be_the_victim(ready[1]);
 	close(ready[1]);

@@ -50,6 +50,35 @@ selftest --bench --filter ring.reserve --filter ring.output --json
 selftest --bench --filter no_such_figure
 { [ "$STATUS" = 2 ] && grep -q 'no figure has such a name' "$ERR"; } || fail "a figure that there is not: exit $STATUS"
 
+# Killed: a case's processes go with it, here one that spins until it is told to end
+below() {
+	local child children=()
+	[ -e "/proc/$1/task/$1/children" ] || return 0
+	read -ra children <"/proc/$1/task/$1/children" || :
+	for child in "${children[@]}"; do
+		echo "$child"
+		below "$child"
+	done
+}
+# shellcheck disable=SC2317  # wait_until calls them
+has_grandchild() {
+	[ "$(below "$1" | wc -l)" -ge 2 ]
+}
+# shellcheck disable=SC2317
+are_gone() {
+	local pid
+	for pid in "$@"; do
+		[ ! -e "/proc/$pid" ] || return 1
+	done
+}
+"$SELFTEST" --filter task_vma_read/killed_during_a_read >"$OUT" 2>&1 &
+suite=$!
+wait_until 20 has_grandchild $suite
+mapfile -t pids < <(below $suite)
+kill -KILL $suite
+wait $suite || :
+wait_until 20 are_gone "${pids[@]}"
+
 # Wrong words
 selftest --filter no_such_case
 { [ "$STATUS" = 2 ] && grep -q 'no case matches' "$ERR"; } || fail "a filter that matches nothing: exit $STATUS"
