@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -19,17 +20,24 @@ LINE_MAX_BYTES = 64 << 10
 # The job is over; a kernel that cannot switch its machine off is not waited for any longer.
 POWEROFF_S = 20
 
-# What a kernel says when something in it is wrong. Stalls are not among them: a guest that is
-# emulated on a busy machine stands still at times.
+# What a kernel says when something in it is wrong.
 COMPLAINTS = re.compile(
-    rb"Kernel panic|BUG: |Oops[: ]|WARNING: |general protection fault|unable to handle|"
-    rb"possible (?:recursive|circular|irq)|inconsistent lock state|bad unlock balance|"
-    rb"suspicious RCU usage|KASAN|UBSAN|KCSAN|scheduling while atomic|"
-    rb"still has locks held|lock held when returning|soft lockup|hard LOCKUP|blocked for more than")
+    rb"Kernel panic|BUG: |BUG \S+ \(|Oops[: ]|WARNING: (?!Unprivileged eBPF)|general protection fault|"
+    rb"unable to handle|possible (?:recursive|circular|irq)|inconsistent lock state|bad unlock balance|"
+    rb"suspicious RCU usage|KASAN|UBSAN|KCSAN|scheduling while atomic|still has locks held|"
+    rb"lock held when returning|trying to register non-static key|turning off the locking correctness|"
+    rb"kmemleak: \d+ new|hard LOCKUP|blocked for more than")
+
+# Emulated on a busy machine a guest stands still at times; by KVM these are complaints, too.
+STALLS = re.compile(rb"BUG: (?:soft|workqueue) lockup|hard LOCKUP")
+
+TRACE_LINES = 40    # of the console, that are shown with the first complaint
 
 
 def kernel_image(name):
     """A path, a build tree, or the name of one of Debian's."""
+    if not name:
+        raise CannotRun("no kernel: its name is empty")
     if os.path.isdir(name):
         for image_name in ("arch/x86/boot/bzImage", "arch/x86_64/boot/bzImage"):
             if os.path.exists(os.path.join(name, image_name)):
@@ -48,8 +56,14 @@ def kernel_image(name):
 
 def check_image(path):
     """QEMU boots anything at all; a file that is no kernel would be a guest that never starts."""
-    with open(path, "rb") as f:
-        head = f.read(0x210)
+    try:
+        # a FIFO would be waited for
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise CannotRun(f"{path}: not a file")
+        with open(path, "rb") as f:
+            head = f.read(0x210)
+    except OSError as e:
+        raise CannotRun(f"{path}: {e.strerror}") from None
     if len(head) < 0x210 or head[0x202:0x206] != b"HdrS":
         raise CannotRun(f"{path}: not a bzImage, or cut off")
     setup_sects = head[0x1f1] or 4
@@ -62,8 +76,13 @@ def remove_leftovers():
     """Of runners that were killed."""
     for name in os.listdir(VM) if os.path.isdir(VM) else []:
         m = re.match(r"run\.(\d+)\.", name)
-        if m and not os.path.exists("/proc/" + m.group(1)):
-            shutil.rmtree(os.path.join(VM, name), ignore_errors=True)
+        if not m or os.path.exists("/proc/" + m.group(1)):
+            continue
+        path = os.path.join(VM, name)
+        if os.path.isdir(path):
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            os.unlink(path)
 
 
 class Lines:
@@ -100,11 +119,15 @@ class Guest:
         self.on_line = on_line
         self.name = name
         self.complaints = []
+        self.trace = []         # the console from the first of them on
         self.status = None      # of the job
         self.kernel = None      # what uname says, once it has booted
         self.why = None         # it was not what ended
+        self.is_refused = False # QEMU could not even start
+        self.is_kvm = False
         self.qemu = None
         self.dir = None
+        self.errors = None
         self.cpu_s = 0.0        # that QEMU has used: on a busy machine the better measure
 
     # ---- start ----
@@ -117,6 +140,8 @@ class Guest:
         # that is over: "Oops: int3", one boot in a hundred. Taking turns costs little on few CPUs.
         accel = "kvm" if accel == "kvm" else "tcg,thread=single"
         append = ["console=ttyS0", "panic=-1", "oops=panic", args.append]
+        # "quiet" would keep complaints from the console
+        append += ["loglevel=7"] + ["nokaslr"] * bool(args.gdb)
         append += ["vmaprof.disks"] * bool(disks) + ["vmaprof.sacrificial"] * sacrificial
         cmd = [QEMU, "-accel", accel, "-cpu", cpu,
                "-smp", str(args.cpus), "-m", str(args.memory), "-kernel", kernel,
@@ -146,7 +171,9 @@ class Guest:
         initrd.initrd(os.path.join(self.dir, "initrd"), kernel, name, job)
         env = dict(os.environ, TMPDIR=self.dir)     # of the disks' snapshots
         self.errors = open(os.path.join(self.dir, "errors"), "w+b")
-        self.qemu = subprocess.Popen(self.command(kernel, accelerator(self.args, name), disks, sacrificial),
+        accel = accelerator(self.args, name)
+        self.is_kvm = accel == "kvm"
+        self.qemu = subprocess.Popen(self.command(kernel, accel, disks, sacrificial),
                                      stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                      stderr=self.errors, env=env, preexec_fn=die_with(os.getpid()))
         self.began = self.heard = time.monotonic()
@@ -157,22 +184,29 @@ class Guest:
     # ---- while it runs ----
 
     def hear_console(self, line):
-        if COMPLAINTS.search(line):
-            self.complaints.append(line.decode("utf-8", "replace").strip())
+        text = line.decode("utf-8", "replace").strip()
+        if COMPLAINTS.search(line) and (self.is_kvm or not STALLS.search(line)):
+            self.complaints.append(text)
+        if self.complaints and len(self.trace) < TRACE_LINES:
+            self.trace.append(text)
         if self.args.verbose:
-            print("console: " + line.decode("utf-8", "replace"), flush=True)
+            print("console: " + text, flush=True)
 
     def hear_result(self, line):
         line = line.decode("utf-8", "replace")
         if line.startswith("@@ booted "):
             self.kernel = line.split()[2]
-        elif line.startswith("@@ exit "):
-            self.status = int(line.split()[2])
-            self.ended = time.monotonic()
         elif line.startswith("@@ cannot "):
             self.why = line[len("@@ cannot "):]
         else:
-            self.on_line(line)
+            # what the job said last may not have ended its line
+            m = re.search(r"@@ exit (\d+)$", line)
+            if m:
+                self.status = int(m.group(1))
+                self.ended = time.monotonic()
+                line = line[:m.start()]
+            if line or not m:
+                self.on_line(line)
 
     def note_cpu(self):
         try:
@@ -231,13 +265,15 @@ class Guest:
         self.errors.seek(0)
         said = self.errors.read(65536).decode("utf-8", "replace").strip()
         if said:
-            return said.splitlines()[-1]
+            self.is_refused = not self.console.at
+            # an option that is refused is explained at length
+            return said.splitlines()[0].removeprefix(QEMU + ": ")
         return "it ended before its tests did" if self.kernel else "the kernel did not get to its first process"
 
-    def last_of_console(self, cnt=15):
+    def last_of_console(self, cnt=15, size=65536):
         try:
             with open(self.console.path, "rb") as f:
-                f.seek(max(0, os.path.getsize(self.console.path) - 65536))
+                f.seek(max(0, os.path.getsize(self.console.path) - size))
                 return f.read().decode("utf-8", "replace").splitlines()[-cnt:]
         except (OSError, AttributeError):
             return []
@@ -249,8 +285,9 @@ class Guest:
 
     def close(self):
         self.kill()
-        if self.dir:
+        if self.errors:
             self.errors.close()
+        if self.dir:
             shutil.rmtree(self.dir, ignore_errors=True)
 
 
@@ -286,16 +323,22 @@ def boots_by_kvm(args, name):
         g.close()
 
 
+def at_least_one(text):
+    if int(text) < 1:
+        raise ValueError
+    return int(text)
+
+
 def add_options(p):
     """What all that boot guests take."""
     p.add_argument("--append", default="", metavar="ARGS", help="more of the kernel's command line")
     p.add_argument("--gdb", action="store_true", help="start halted, with a gdb stub on port 1234")
     p.add_argument("--accel", choices=("auto", "kvm", "tcg"), default="auto",
                    help="KVM, or emulation (default: KVM if this kernel boots by it)")
-    p.add_argument("--cpus", type=int, default=2)
+    p.add_argument("--cpus", type=at_least_one, default=2, metavar="N")
     p.add_argument("--memory", default="2G")
-    p.add_argument("--timeout", type=int, default=1500, metavar="S", help="for one boot (default 1500)")
-    p.add_argument("--silence", type=int, default=240, metavar="S", help="without a word (default 240)")
+    p.add_argument("--timeout", type=at_least_one, default=1500, metavar="S", help="for one boot (default 1500)")
+    p.add_argument("--silence", type=at_least_one, default=240, metavar="S", help="without a word (default 240)")
     p.add_argument("-v", "--verbose", action="store_true", help="the kernel's console, too")
 
 

@@ -34,6 +34,11 @@ class CannotRun(Exception):
     pass
 
 
+def own_name(path):
+    """A name beside a file for making it anew; what a runner that was killed left so is removed."""
+    return os.path.join(os.path.dirname(path), f"run.{os.getpid()}.{os.path.basename(path)}")
+
+
 # ---- packages -----------------------------------------------------------------------------------
 
 def installed():
@@ -108,7 +113,7 @@ def copy_into(root, path, to=None):
 def make_ext4(tree, out, extra_mb):
     size = int(subprocess.run(["du", "-sm", tree], stdout=subprocess.PIPE, text=True,
                               check=True).stdout.split()[0])
-    new = f"{out}.{os.getpid()}"
+    new = own_name(out)
     try:
         # no journal: what is written is thrown away
         subprocess.run(["mke2fs", "-q", "-F", "-t", "ext4", "-O", "^has_journal", "-m", "0", "-N", "200000",

@@ -8,8 +8,9 @@ import os
 import re
 import shutil
 import subprocess
+import zlib
 
-from image import TOP, VM, CannotRun, newest
+from image import TOP, VM, CannotRun, newest, own_name
 
 BUILD = os.path.join(TOP, "build")
 VMDIR = os.path.join(TOP, "selftests/vm")
@@ -97,9 +98,10 @@ def base():
         raise CannotRun("nothing to run: build it first (make vm-tests)")
     os.makedirs(VM, exist_ok=True)
     if not os.path.exists(out) or os.path.getmtime(out) <= newest(parts):
-        with gzip.open(out + ".new", "wb", compresslevel=1) as f:
+        new = own_name(out)
+        with gzip.open(new, "wb", compresslevel=1) as f:
             f.write(make_base())
-        os.rename(out + ".new", out)
+        os.rename(new, out)
     return out
 
 
@@ -109,20 +111,31 @@ def module_folder(image, name):
     """Where a kernel's modules are: in its build tree, or beside a distribution's boot/."""
     if os.path.isdir(name):
         return name
-    return os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(image))), "lib/modules")
+    folder = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(image))), "lib/modules")
+    release = os.path.basename(image).partition("vmlinuz-")[2]
+    # /boot and /lib/modules may be those of several
+    return os.path.join(folder, release) if release else folder
 
 
 def module_name(file_name):
-    m = re.fullmatch(r"(.+?)\.ko(\.xz|\.gz)?", file_name)
+    m = re.fullmatch(r"(.+?)\.ko(\.xz|\.gz|\.zst)?", file_name)
     return m.group(1).replace("-", "_") if m else None
 
 
 def read_module(path):
-    with open(path, "rb") as f:
-        data = f.read()
-    if path.endswith(".xz"):
-        return lzma.decompress(data)
-    return gzip.decompress(data) if path.endswith(".gz") else data
+    try:
+        with open(path, "rb") as f:
+            data = f.read()
+        if path.endswith(".xz"):
+            return lzma.decompress(data)
+        if path.endswith(".zst"):
+            return subprocess.run(["zstd", "-qdc"], input=data, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                  check=True).stdout
+        return gzip.decompress(data) if path.endswith(".gz") else data
+    except FileNotFoundError:
+        raise CannotRun(f"{path}: no zstd to unpack it (apt-get install zstd)") from None
+    except (OSError, EOFError, lzma.LZMAError, zlib.error, subprocess.CalledProcessError):
+        raise CannotRun(f"{path}: cannot be read, or is damaged") from None
 
 
 def modules(folder):

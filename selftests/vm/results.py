@@ -100,6 +100,7 @@ class Kernel:
         self.name = name
         self.cases = {}     # "bpf live/x": Case
         self.trouble = []   # of the kernel itself, or of the run
+        self.without = []   # suites that have no test of the name that was asked for
         self.release = None
 
     def count(self, results):
