@@ -323,7 +323,7 @@ def boots_by_kvm(args, name):
         g.close()
 
 
-def at_least_one(text):
+def positive(text):
     if int(text) < 1:
         raise ValueError
     return int(text)
@@ -335,10 +335,10 @@ def add_options(p):
     p.add_argument("--gdb", action="store_true", help="start halted, with a gdb stub on port 1234")
     p.add_argument("--accel", choices=("auto", "kvm", "tcg"), default="auto",
                    help="KVM, or emulation (default: KVM if this kernel boots by it)")
-    p.add_argument("--cpus", type=at_least_one, default=2, metavar="N")
+    p.add_argument("--cpus", type=positive, default=2, metavar="N")
     p.add_argument("--memory", default="2G")
-    p.add_argument("--timeout", type=at_least_one, default=1500, metavar="S", help="for one boot (default 1500)")
-    p.add_argument("--silence", type=at_least_one, default=240, metavar="S", help="without a word (default 240)")
+    p.add_argument("--timeout", type=positive, default=1500, metavar="S", help="for one boot (default 1500)")
+    p.add_argument("--silence", type=positive, default=240, metavar="S", help="without a word (default 240)")
     p.add_argument("-v", "--verbose", action="store_true", help="the kernel's console, too")
 
 
