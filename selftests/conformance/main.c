@@ -105,7 +105,7 @@ static int parse(int argc, char **argv, struct args *a)
 			break;
 		case 'h':
 			fputs(help, stdout);
-			exit(0);
+			exit(report_written(stdout, "the output") ? 2 : 0);
 		default:
 			return 2;
 		}
@@ -177,7 +177,17 @@ static int run_all(const struct args *a, const struct ct_case **cases, size_t cn
 		report_result(r, cases[i], &result);
 	}
 	failed = report_end(r);
+	if (failed < 0)
+		return 2;
 	return failed ? 1 : 0;
+}
+
+static int list(const struct ct_case **cases, size_t cnt)
+{
+	for (size_t i = 0; i < cnt; i++)
+		printf("%-8s %-44s %s\n", cases[i]->numbers ? cases[i]->numbers : "-",
+		       cases[i]->name, cases[i]->says);
+	return report_written(stdout, "the output") ? 2 : 0;
 }
 
 int main(int argc, char **argv)
@@ -194,12 +204,8 @@ int main(int argc, char **argv)
 		fputs("vmaprof-selftest: no case matches (--list shows them)\n", stderr);
 		return 2;
 	}
-	if (a.list && !a.bench) {
-		for (size_t i = 0; i < cnt; i++)
-			printf("%-8s %-44s %s\n", chosen[i]->numbers ? chosen[i]->numbers : "-",
-			       chosen[i]->name, chosen[i]->says);
-		return 0;
-	}
+	if (a.list && !a.bench)
+		return list(chosen, cnt);
 	if (geteuid() != 0) {
 		fputs("vmaprof-selftest: needs root (sudo)\n", stderr);
 		return 2;

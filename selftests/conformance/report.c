@@ -11,6 +11,7 @@
 struct report {
 	enum report_form form;
 	FILE *junit;
+	const char *junit_name;
 	size_t nth, cnt[CT_VERDICT_CNT];
 	bool is_terminal;
 };
@@ -154,6 +155,19 @@ static void junit_result(FILE *f, const struct ct_case *c, const struct ct_resul
 
 /* ---- the report ------------------------------------------------------------------------------- */
 
+int report_written(FILE *f, const char *name)
+{
+	bool has_failed_before = ferror(f);
+
+	errno = 0;
+	if (!fflush(f) && !has_failed_before)
+		return 0;
+	/* of one that failed before, the reason is gone */
+	fprintf(stderr, "vmaprof-selftest: %s could not be written%s%s\n", name, errno ? ": " : "",
+		errno ? strerror(errno) : "");
+	return -EIO;
+}
+
 struct report *report_begin(enum report_form form, const char *junit, size_t case_cnt)
 {
 	struct report *r = calloc(1, sizeof(*r));
@@ -163,6 +177,7 @@ struct report *report_begin(enum report_form form, const char *junit, size_t cas
 	if (!r)
 		return NULL;
 	r->form = form;
+	r->junit_name = junit;
 	term = getenv("TERM");
 	r->is_terminal = isatty(STDOUT_FILENO) && term && strcmp(term, "dumb") != 0;
 	setvbuf(stdout, NULL, _IOLBF, 0);
@@ -208,6 +223,7 @@ void report_result(struct report *r, const struct ct_case *c, const struct ct_re
 int report_end(struct report *r)
 {
 	size_t failed = r->cnt[CT_FAIL] + r->cnt[CT_XPASS];
+	int err = 0;
 
 	if (r->form != REPORT_JSON)
 		printf("%s%zu passed, %zu failed, %zu skipped, %zu known bugs\n",
@@ -215,8 +231,11 @@ int report_end(struct report *r)
 		       r->cnt[CT_XFAIL]);
 	if (r->junit) {
 		fputs("</testsuite>\n", r->junit);
+		err = report_written(r->junit, r->junit_name);
 		fclose(r->junit);
 	}
+	if (report_written(stdout, "the output"))
+		err = -EIO;
 	free(r);
-	return (int)failed;
+	return err ? err : (int)failed;
 }

@@ -50,6 +50,20 @@ selftest --bench --filter ring.reserve --filter ring.output --json
 selftest --bench --filter no_such_figure
 { [ "$STATUS" = 2 ] && grep -q 'no figure has such a name' "$ERR"; } || fail "a figure that there is not: exit $STATUS"
 
+# What cannot be written is no success
+is_told() {
+	{ [ "$STATUS" = 2 ] && [ "$(wc -l <"$ERR")" = 1 ] && grep -q ' could not be written' "$ERR"; } ||
+		fail "$* to a full disk: exit $STATUS: $(cat "$ERR")"
+}
+for words in --list --help "--filter $one" "--filter $one --json" "--bench --json --filter ring.output"; do
+	STATUS=0
+	# shellcheck disable=SC2086  # words
+	"$SELFTEST" $words >/dev/full 2>"$ERR" || STATUS=$?
+	is_told "$words"
+done
+selftest --filter $one --junit /dev/full
+is_told --junit
+
 # Killed: a case's processes go with it, here one that spins until it is told to end
 below() {
 	local child children=()
