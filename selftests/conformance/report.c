@@ -23,6 +23,13 @@ static bool has_failed(enum ct_verdict v)
 	return v == CT_FAIL || v == CT_XPASS;
 }
 
+/* What stands before the fix of a known bug. */
+static const char *about_fix(const struct ct_result *res)
+{
+	return res->verdict == CT_XPASS ? "the known bug is not there any more; its fix: "
+					: "known bug, fixed by ";
+}
+
 /* ---- parts of text ---------------------------------------------------------------------------- */
 
 /* Calls print for each line of text. */
@@ -96,7 +103,7 @@ static void table_result(const struct report *r, const struct ct_case *c,
 	if (res->verdict == CT_SKIP)
 		printf("  %.*s", (int)first_line(res->text), res->text);
 	if (res->fix[0])
-		printf("  known bug, mended by %s", res->fix);
+		printf("  %s%s", about_fix(res), res->fix);
 	putchar('\n');
 	if (has_failed(res->verdict)) {
 		printf("        expected: %s\n", c->says);
@@ -108,12 +115,16 @@ static void table_result(const struct report *r, const struct ct_case *c,
 static void ktap_result(const struct report *r, const struct ct_case *c,
 			const struct ct_result *res)
 {
+	if (has_failed(res->verdict))
+		printf("# expected: %s\n", c->says);
+	if (res->verdict == CT_XPASS)
+		printf("# %s%s\n", about_fix(res), res->fix);
 	each_line(res->text, print_comment);
 	printf("%sok %zu %s", has_failed(res->verdict) ? "not " : "", r->nth, c->name);
 	if (res->verdict == CT_SKIP)
 		printf(" # SKIP %.*s", (int)first_line(res->text), res->text);
 	else if (res->verdict == CT_XFAIL)
-		printf(" # XFAIL mended by %s", res->fix);
+		printf(" # XFAIL %s%s", about_fix(res), res->fix);
 	putchar('\n');
 }
 
@@ -141,12 +152,19 @@ static void junit_result(FILE *f, const struct ct_case *c, const struct ct_resul
 		res->ms / 1000, res->ms % 1000);
 	if (has_failed(res->verdict)) {
 		fputs("<failure message=\"", f);
+		if (res->verdict == CT_XPASS) {
+			put_xml(f, about_fix(res));
+			put_xml(f, res->fix);
+			fputs("; expected: ", f);
+		}
 		put_xml(f, c->says);
 		fputs("\">", f);
 		put_xml(f, res->text);
 		fputs("</failure>", f);
 	} else if (res->verdict == CT_SKIP || res->verdict == CT_XFAIL) {
 		fputs("<skipped message=\"", f);
+		if (res->verdict == CT_XFAIL)
+			put_xml(f, about_fix(res));
 		put_xml(f, res->verdict == CT_SKIP ? res->text : res->fix);
 		fputs("\"/>", f);
 	}

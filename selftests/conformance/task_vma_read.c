@@ -347,7 +347,8 @@ static void output_with_a_tid(void)
 	walk_load(&w);
 	w.s->bss->output_bytes = OUTPUT_BYTES;
 	walk_begin(&w, &(struct walk_filter){.tid = (uint32_t)getpid()});
-	ct_known_bug("nothing yet: after the last mapping it begins anew at the last read's first");
+	ct_known_bug("no commit so far (after the last mapping it begins anew at the last "
+		     "read's first)");
 	ct_expect(read_output(&w, &o, 1000), "no end after 1000 reads");
 	ct_expect(o.next == LONELY + LARGE * PAGE, "output ends at %lx", o.next);
 }
