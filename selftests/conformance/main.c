@@ -5,6 +5,7 @@
  */
 #include "bench.h"
 #include "facts.h"
+#include "needs.h"
 #include "report.h"
 #include "run_case.h"
 
@@ -206,14 +207,8 @@ int main(int argc, char **argv)
 	}
 	if (a.list && !a.bench)
 		return list(chosen, cnt);
-	if (geteuid() != 0) {
-		fputs("vmaprof-selftest: needs root (sudo)\n", stderr);
+	if (needs_check())
 		return 2;
-	}
-	if (access("/sys/kernel/btf/vmlinux", R_OK)) {
-		fputs("vmaprof-selftest: this kernel has no BTF (CONFIG_DEBUG_INFO_BTF)\n", stderr);
-		return 2;
-	}
 	if (a.bench)
 		return bench_run(a.form == REPORT_JSON, a.filter, a.filter_cnt);
 	return run_all(&a, chosen, cnt);

@@ -64,6 +64,19 @@ done
 selftest --filter $one --junit /dev/full
 is_told --junit
 
+# What no case can do without
+lacks() {
+	local text=$1 status=0
+	shift
+	"$@" "$SELFTEST" --filter $one >"$OUT" 2>"$ERR" || status=$?
+	{ [ "$status" = 2 ] && [ "$(wc -l <"$ERR")" = 1 ] && [ ! -s "$OUT" ] && grep -q -- "$text" "$ERR"; } ||
+		fail "'$*': exit $status: $(cat "$OUT" "$ERR")"
+}
+if command -v setpriv >/dev/null; then
+	lacks CAP_SYS_ADMIN setpriv --bounding-set -sys_admin --inh-caps -sys_admin
+	lacks CAP_SYS_ADMIN setpriv --bounding-set -all --inh-caps -all
+fi
+
 # Killed: a case's processes go with it, here one that spins until it is told to end
 below() {
 	local child children=()
