@@ -5,10 +5,12 @@
 #include <errno.h>
 #include <linux/bpf.h>
 #include <linux/capability.h>
+#include <linux/magic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 static int lacks(const char *what)
@@ -25,6 +27,13 @@ static bool has_sys_admin(void)
 
 	return !syscall(SYS_capget, &head, data) &&
 	       data[CAP_TO_INDEX(CAP_SYS_ADMIN)].effective & CAP_TO_MASK(CAP_SYS_ADMIN);
+}
+
+static bool is_sys_mounted(void)
+{
+	struct statfs fs;
+
+	return !statfs("/sys", &fs) && fs.f_type == SYSFS_MAGIC;
 }
 
 /* Of a program that reads the kernel's memory, as those of the cases do: 0 or -errno. */
@@ -86,6 +95,8 @@ int needs_check(void)
 		return lacks("needs root (sudo)");
 	if (!has_sys_admin())
 		return lacks("this root lacks a capability: CAP_SYS_ADMIN");
+	if (!is_sys_mounted())
+		return lacks("/sys is not mounted (mount -t sysfs sysfs /sys)");
 	if (access("/sys/kernel/btf/vmlinux", R_OK))
 		return lacks("this kernel has no BTF (CONFIG_DEBUG_INFO_BTF)");
 	return check_bpf();

@@ -76,6 +76,10 @@ if command -v setpriv >/dev/null; then
 	lacks CAP_SYS_ADMIN setpriv --bounding-set -sys_admin --inh-caps -sys_admin
 	lacks CAP_SYS_ADMIN setpriv --bounding-set -all --inh-caps -all
 fi
+if unshare -m true 2>/dev/null; then
+	# shellcheck disable=SC2016  # the inner shell's
+	lacks '/sys is not mounted' unshare -m sh -c 'umount -l /sys && exec "$@"' sh
+fi
 
 # Killed: a case's processes go with it, here one that spins until it is told to end
 below() {
