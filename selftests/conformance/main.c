@@ -57,13 +57,33 @@ static const char help[] =
 	"fix), xpass (one that is not there although it should be: a failure). Exit 1 if any "
 	"failed.\n";
 
+#define FILTERS_MAX 64
+
 struct args {
-	const char *filter[64];
+	const char *filter[FILTERS_MAX];
 	size_t filter_cnt;
 	const char *junit;
 	enum report_form form;
 	bool list, dangerous, bench;
 };
+
+static int misused(const char *how)
+{
+	fprintf(stderr, "vmaprof-selftest: %s\n", how);
+	return 2;
+}
+
+/* Options that say nothing together: better refused than ignored. */
+static int check_args(const struct args *a)
+{
+	if (a->bench && a->list)
+		return misused("--bench and --list do not go together");
+	if (a->bench && (a->junit || a->form == REPORT_KTAP))
+		return misused("--bench has neither --ktap nor --junit");
+	if (a->list && (a->junit || a->form != REPORT_TABLE))
+		return misused("--list has neither --ktap nor --json nor --junit");
+	return 0;
+}
 
 static int parse(int argc, char **argv, struct args *a)
 {
@@ -86,8 +106,9 @@ static int parse(int argc, char **argv, struct args *a)
 			a->list = true;
 			break;
 		case 'f':
-			if (a->filter_cnt < sizeof(a->filter) / sizeof(*a->filter))
-				a->filter[a->filter_cnt++] = optarg;
+			if (a->filter_cnt == FILTERS_MAX)
+				return misused("more than 64 --filter");
+			a->filter[a->filter_cnt++] = optarg;
 			break;
 		case 'k':
 			a->form = REPORT_KTAP;
@@ -116,7 +137,7 @@ static int parse(int argc, char **argv, struct args *a)
 			argv[optind], argv[optind]);
 		return 2;
 	}
-	return 0;
+	return check_args(a);
 }
 
 static bool is_asked_for(const struct args *a, const char *name)
@@ -205,7 +226,7 @@ int main(int argc, char **argv)
 		fputs("vmaprof-selftest: no case matches (--list shows them)\n", stderr);
 		return 2;
 	}
-	if (a.list && !a.bench)
+	if (a.list)
 		return list(chosen, cnt);
 	if (needs_check())
 		return 2;
