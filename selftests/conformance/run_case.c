@@ -26,6 +26,7 @@ struct findings {
 };
 
 static struct findings *found;
+static bool may_endanger;
 
 /* ---- in the case ------------------------------------------------------------------------------ */
 
@@ -65,6 +66,11 @@ void ct_skip(const char *format, ...)
 	say(format, args);
 	va_end(args);
 	ct_end();
+}
+
+bool ct_may_endanger(void)
+{
+	return may_endanger;
 }
 
 void ct_known_bug(const char *fix)
@@ -193,7 +199,8 @@ void run_case(const struct ct_case *c, bool dangerous, struct ct_result *out)
 	if (found == MAP_FAILED)
 		exit(2);
 	memset(found, 0, sizeof(*found));
-	if (c->is_dangerous && !dangerous && !fact_sacrificial()) {
+	may_endanger = dangerous || fact_sacrificial();
+	if (c->is_dangerous && !may_endanger) {
 		found->skipped = 1;
 		ct_note("only in a virtual machine: it may cost the kernel (--dangerous)");
 	} else {

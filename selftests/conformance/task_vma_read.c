@@ -106,9 +106,9 @@ static void kill_after(uint64_t room, bool by_pid)
 /* 7ff94f276f8e: the iterator keeps the mm. Without it, it may use one that has been freed. */
 static void need_kept_memory(void)
 {
-	if (!fact_member("bpf_iter_seq_task_vma_info", "mm") && !fact_sacrificial())
-		ct_skip("this kernel lacks \"bpf: Keep a reference to the mm, in case the task is "
-			"dead.\" (6.2): only in a virtual machine");
+	if (!fact_member("bpf_iter_seq_task_vma_info", "mm") && !ct_may_endanger())
+		ct_skip("only in a virtual machine: this kernel lacks \"bpf: Keep a reference to "
+			"the mm, in case the task is dead.\" (6.2) (--dangerous)");
 }
 
 static void killed_between_reads(void)
