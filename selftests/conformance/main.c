@@ -12,6 +12,7 @@
 #include <fnmatch.h>
 #include <getopt.h>
 #include <linux/perf_event.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -182,6 +183,14 @@ static void hold_an_event(void)
 	(void)!syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
 }
 
+/* For a shell it is as if the signal had not been caught. */
+static void die_of(int sig)
+{
+	fprintf(stderr, "vmaprof-selftest: stopped by signal %d\n", sig);
+	signal(sig, SIG_DFL);
+	raise(sig);
+}
+
 static int run_all(const struct args *a, const struct ct_case **cases, size_t cnt)
 {
 	struct report *r = report_begin(a->form, a->junit, cnt);
@@ -191,14 +200,18 @@ static int run_all(const struct args *a, const struct ct_case **cases, size_t cn
 		return 2;
 	hold_an_event();
 	fact_lockdep_at_start();
-	for (size_t i = 0; i < cnt; i++) {
+	run_case_mind_signals();
+	for (size_t i = 0; i < cnt && !run_case_stopped_by(); i++) {
 		struct ct_result result;
 
 		report_starts(r, cases[i]);
 		run_case(cases[i], a->dangerous, &result);
-		report_result(r, cases[i], &result);
+		if (!run_case_stopped_by())
+			report_result(r, cases[i], &result);
 	}
 	failed = report_end(r);
+	if (run_case_stopped_by())
+		die_of(run_case_stopped_by());
 	if (failed < 0)
 		return 2;
 	return failed ? 1 : 0;

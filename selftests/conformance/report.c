@@ -243,6 +243,9 @@ int report_end(struct report *r)
 	size_t failed = r->cnt[CT_FAIL] + r->cnt[CT_XPASS];
 	int err = 0;
 
+	/* of a case that was stopped */
+	if (r->form == REPORT_TABLE && r->is_terminal)
+		fputs("\r\033[K", stdout);
 	if (r->form != REPORT_JSON)
 		printf("%s%zu passed, %zu failed, %zu skipped, %zu known bugs\n",
 		       r->form == REPORT_KTAP ? "# " : "", r->cnt[CT_PASS], failed, r->cnt[CT_SKIP],

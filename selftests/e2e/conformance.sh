@@ -110,6 +110,17 @@ kill -KILL $suite
 wait $suite || :
 wait_until 20 are_gone "${pids[@]}"
 
+# Stopped: the report has an end, and so has the case
+"$SELFTEST" --filter $one --filter task_vma_read/killed_during_a_read --junit "$TMPDIR/junit" >"$OUT" 2>&1 &
+suite=$!
+wait_until 20 has_grandchild $suite
+mapfile -t pids < <(below $suite)
+kill -TERM $suite
+STATUS=0
+wait $suite || STATUS=$?
+{ [ "$STATUS" = 143 ] && grep -qx '</testsuite>' "$TMPDIR/junit"; } || fail "stopped: exit $STATUS: $(cat "$OUT" "$TMPDIR/junit")"
+wait_until 20 are_gone "${pids[@]}"
+
 # Wrong words
 selftest --filter no_such_case
 { [ "$STATUS" = 2 ] && grep -q 'no case matches' "$ERR"; } || fail "a filter that matches nothing: exit $STATUS"
