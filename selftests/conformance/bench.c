@@ -263,14 +263,24 @@ static void catch_signals(void)
 	sigaction(SIGHUP, &a, NULL);
 }
 
+/* A part's exit: what it measured is lost. */
+#define EXIT_UNWRITTEN 3
+
+static bool is_unwritten;
+
+/* Nothing more to measure. */
+static bool is_over(void)
+{
+	return is_interrupted || is_unwritten;
+}
+
 static void be_the_part(void (*part)(long), long vmas)
 {
 	signal(SIGINT, SIG_DFL);
 	signal(SIGTERM, SIG_DFL);
 	signal(SIGHUP, SIG_DFL);
 	part(vmas);
-	fflush(stdout);
-	_exit(0);
+	_exit(fflush(stdout) || ferror(stdout) ? EXIT_UNWRITTEN : 0);
 }
 
 /* Did it go well? */
@@ -293,6 +303,8 @@ static bool run_part(void (*part)(long), long vmas)
 	if (WIFSIGNALED(status) && !is_interrupted)
 		fprintf(stderr, "vmaprof-selftest: a measurement died of signal %d\n",
 			WTERMSIG(status));
+	if (WIFEXITED(status) && WEXITSTATUS(status) == EXIT_UNWRITTEN)
+		is_unwritten = true;
 	return status == 0;
 }
 
@@ -312,7 +324,7 @@ static bool run_sizes(void)
 {
 	bool ok = true;
 
-	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes) && !is_interrupted; i++) {
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes) && !is_over(); i++) {
 		int err = allow(sizes[i]);
 		char why[128];
 
@@ -344,12 +356,16 @@ int bench_run(bool json, const char *const *filter, size_t filter_cnt)
 	if (bench_vmas_is_wanted())
 		ok &= run_sizes();
 	put_limit_back();
-	if (!is_interrupted)
+	if (!is_over())
 		ok &= run_part(task_work_part, 0);
-	if (!is_interrupted)
+	if (!is_over())
 		ok &= run_part(ring_part, 0);
 	if (is_interrupted)
 		return 130;
+	if (is_unwritten || fflush(stdout) || ferror(stdout)) {
+		fputs("vmaprof-selftest: the output could not be written\n", stderr);
+		return 2;
+	}
 	if (ok && !*bench.rows) {
 		fputs("vmaprof-selftest: no figure has such a name\n", stderr);
 		return 2;

@@ -23,7 +23,10 @@ struct bench_figure {
 	const char *name, *what;
 };
 
-/* All of them, or those whose name matches a pattern. 0, 1: one could not be measured, 2: none matches. */
+/*
+ * All of them, or those whose name matches a pattern. 0, 1: one could not be measured, 2: none matches,
+ * or the output could not be written.
+ */
 int bench_run(bool json, const char *const *filter, size_t filter_cnt);
 
 /* ---- for what measures ------------------------------------------------------------------------ */

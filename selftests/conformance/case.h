@@ -49,9 +49,12 @@ struct ct_group {
 /* Ends the case as skipped. */
 void ct_skip(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 
+/* May the case cost the kernel? For those that are dangerous on some kernels alone: see is_dangerous. */
+bool ct_may_endanger(void);
+
 /*
  * Here the kernel has a bug: what fails from now on is expected to, and that nothing fails is the
- * failure. fix: the commit or title that mends it, and since when.
+ * failure. fix: the commit or title that fixes it, and since when: it is shown behind "fixed by".
  */
 void ct_known_bug(const char *fix);
 

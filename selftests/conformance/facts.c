@@ -2,6 +2,7 @@
 #include "facts.h"
 
 #include <bpf/btf.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -90,6 +91,16 @@ bool fact_rt(void)
 bool fact_sacrificial(void)
 {
 	return file_has("/proc/cmdline", "vmaprof.sacrificial");
+}
+
+int fact_cpus(void)
+{
+	/* the kernel wants room for as many as it was built for: 8192 at most */
+	cpu_set_t set[8192 / CPU_SETSIZE];
+
+	if (sched_getaffinity(0, sizeof(set), set))
+		return 1;
+	return CPU_COUNT_S(sizeof(set), set);
 }
 
 enum fact_lockdep fact_lockdep(void)

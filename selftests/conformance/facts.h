@@ -17,6 +17,8 @@ bool fact_function(const char *name);
 bool fact_rt(void);
 /* Are we in a virtual machine, whose loss hurts nobody? Said by who boots it: vmaprof.sacrificial on the command line. */
 bool fact_sacrificial(void);
+/* How many CPUs this process may run on: a taskset or a cgroup can leave fewer than there are. */
+int fact_cpus(void);
 
 /* CONFIG_PROVE_LOCKING, and whether it is still at work: it ends with its first complaint. */
 enum fact_lockdep { LOCKDEP_ABSENT, LOCKDEP_OFF, LOCKDEP_ON };

@@ -5,12 +5,14 @@
  */
 #include "bench.h"
 #include "facts.h"
+#include "needs.h"
 #include "report.h"
 #include "run_case.h"
 
 #include <fnmatch.h>
 #include <getopt.h>
 #include <linux/perf_event.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,13 +58,33 @@ static const char help[] =
 	"fix), xpass (one that is not there although it should be: a failure). Exit 1 if any "
 	"failed.\n";
 
+#define FILTERS_MAX 64
+
 struct args {
-	const char *filter[64];
+	const char *filter[FILTERS_MAX];
 	size_t filter_cnt;
 	const char *junit;
 	enum report_form form;
 	bool list, dangerous, bench;
 };
+
+static int misused(const char *how)
+{
+	fprintf(stderr, "vmaprof-selftest: %s\n", how);
+	return 2;
+}
+
+/* Options that say nothing together: better refused than ignored. */
+static int check_args(const struct args *a)
+{
+	if (a->bench && a->list)
+		return misused("--bench and --list do not go together");
+	if (a->bench && (a->junit || a->form == REPORT_KTAP))
+		return misused("--bench has neither --ktap nor --junit");
+	if (a->list && (a->junit || a->form != REPORT_TABLE))
+		return misused("--list has neither --ktap nor --json nor --junit");
+	return 0;
+}
 
 static int parse(int argc, char **argv, struct args *a)
 {
@@ -85,8 +107,9 @@ static int parse(int argc, char **argv, struct args *a)
 			a->list = true;
 			break;
 		case 'f':
-			if (a->filter_cnt < sizeof(a->filter) / sizeof(*a->filter))
-				a->filter[a->filter_cnt++] = optarg;
+			if (a->filter_cnt == FILTERS_MAX)
+				return misused("more than 64 --filter");
+			a->filter[a->filter_cnt++] = optarg;
 			break;
 		case 'k':
 			a->form = REPORT_KTAP;
@@ -105,7 +128,7 @@ static int parse(int argc, char **argv, struct args *a)
 			break;
 		case 'h':
 			fputs(help, stdout);
-			exit(0);
+			exit(report_written(stdout, "the output") ? 2 : 0);
 		default:
 			return 2;
 		}
@@ -115,7 +138,7 @@ static int parse(int argc, char **argv, struct args *a)
 			argv[optind], argv[optind]);
 		return 2;
 	}
-	return 0;
+	return check_args(a);
 }
 
 static bool is_asked_for(const struct args *a, const char *name)
@@ -160,6 +183,14 @@ static void hold_an_event(void)
 	(void)!syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
 }
 
+/* For a shell it is as if the signal had not been caught. */
+static void die_of(int sig)
+{
+	fprintf(stderr, "vmaprof-selftest: stopped by signal %d\n", sig);
+	signal(sig, SIG_DFL);
+	raise(sig);
+}
+
 static int run_all(const struct args *a, const struct ct_case **cases, size_t cnt)
 {
 	struct report *r = report_begin(a->form, a->junit, cnt);
@@ -169,15 +200,29 @@ static int run_all(const struct args *a, const struct ct_case **cases, size_t cn
 		return 2;
 	hold_an_event();
 	fact_lockdep_at_start();
-	for (size_t i = 0; i < cnt; i++) {
+	run_case_mind_signals();
+	for (size_t i = 0; i < cnt && !run_case_stopped_by(); i++) {
 		struct ct_result result;
 
 		report_starts(r, cases[i]);
 		run_case(cases[i], a->dangerous, &result);
-		report_result(r, cases[i], &result);
+		if (!run_case_stopped_by())
+			report_result(r, cases[i], &result);
 	}
 	failed = report_end(r);
+	if (run_case_stopped_by())
+		die_of(run_case_stopped_by());
+	if (failed < 0)
+		return 2;
 	return failed ? 1 : 0;
+}
+
+static int list(const struct ct_case **cases, size_t cnt)
+{
+	for (size_t i = 0; i < cnt; i++)
+		printf("%-8s %-44s %s\n", cases[i]->numbers ? cases[i]->numbers : "-",
+		       cases[i]->name, cases[i]->says);
+	return report_written(stdout, "the output") ? 2 : 0;
 }
 
 int main(int argc, char **argv)
@@ -194,20 +239,10 @@ int main(int argc, char **argv)
 		fputs("vmaprof-selftest: no case matches (--list shows them)\n", stderr);
 		return 2;
 	}
-	if (a.list && !a.bench) {
-		for (size_t i = 0; i < cnt; i++)
-			printf("%-8s %-44s %s\n", chosen[i]->numbers ? chosen[i]->numbers : "-",
-			       chosen[i]->name, chosen[i]->says);
-		return 0;
-	}
-	if (geteuid() != 0) {
-		fputs("vmaprof-selftest: needs root (sudo)\n", stderr);
+	if (a.list)
+		return list(chosen, cnt);
+	if (needs_check())
 		return 2;
-	}
-	if (access("/sys/kernel/btf/vmlinux", R_OK)) {
-		fputs("vmaprof-selftest: this kernel has no BTF (CONFIG_DEBUG_INFO_BTF)\n", stderr);
-		return 2;
-	}
 	if (a.bench)
 		return bench_run(a.form == REPORT_JSON, a.filter, a.filter_cnt);
 	return run_all(&a, chosen, cnt);

@@ -11,6 +11,7 @@
 struct report {
 	enum report_form form;
 	FILE *junit;
+	const char *junit_name;
 	size_t nth, cnt[CT_VERDICT_CNT];
 	bool is_terminal;
 };
@@ -20,6 +21,13 @@ static const char *const words[CT_VERDICT_CNT] = {"pass", "fail", "skip", "xfail
 static bool has_failed(enum ct_verdict v)
 {
 	return v == CT_FAIL || v == CT_XPASS;
+}
+
+/* What stands before the fix of a known bug. */
+static const char *about_fix(const struct ct_result *res)
+{
+	return res->verdict == CT_XPASS ? "the known bug is not there any more; its fix: "
+					: "known bug, fixed by ";
 }
 
 /* ---- parts of text ---------------------------------------------------------------------------- */
@@ -95,7 +103,7 @@ static void table_result(const struct report *r, const struct ct_case *c,
 	if (res->verdict == CT_SKIP)
 		printf("  %.*s", (int)first_line(res->text), res->text);
 	if (res->fix[0])
-		printf("  known bug, mended by %s", res->fix);
+		printf("  %s%s", about_fix(res), res->fix);
 	putchar('\n');
 	if (has_failed(res->verdict)) {
 		printf("        expected: %s\n", c->says);
@@ -107,12 +115,16 @@ static void table_result(const struct report *r, const struct ct_case *c,
 static void ktap_result(const struct report *r, const struct ct_case *c,
 			const struct ct_result *res)
 {
+	if (has_failed(res->verdict))
+		printf("# expected: %s\n", c->says);
+	if (res->verdict == CT_XPASS)
+		printf("# %s%s\n", about_fix(res), res->fix);
 	each_line(res->text, print_comment);
 	printf("%sok %zu %s", has_failed(res->verdict) ? "not " : "", r->nth, c->name);
 	if (res->verdict == CT_SKIP)
 		printf(" # SKIP %.*s", (int)first_line(res->text), res->text);
 	else if (res->verdict == CT_XFAIL)
-		printf(" # XFAIL mended by %s", res->fix);
+		printf(" # XFAIL %s%s", about_fix(res), res->fix);
 	putchar('\n');
 }
 
@@ -140,12 +152,19 @@ static void junit_result(FILE *f, const struct ct_case *c, const struct ct_resul
 		res->ms / 1000, res->ms % 1000);
 	if (has_failed(res->verdict)) {
 		fputs("<failure message=\"", f);
+		if (res->verdict == CT_XPASS) {
+			put_xml(f, about_fix(res));
+			put_xml(f, res->fix);
+			fputs("; expected: ", f);
+		}
 		put_xml(f, c->says);
 		fputs("\">", f);
 		put_xml(f, res->text);
 		fputs("</failure>", f);
 	} else if (res->verdict == CT_SKIP || res->verdict == CT_XFAIL) {
 		fputs("<skipped message=\"", f);
+		if (res->verdict == CT_XFAIL)
+			put_xml(f, about_fix(res));
 		put_xml(f, res->verdict == CT_SKIP ? res->text : res->fix);
 		fputs("\"/>", f);
 	}
@@ -153,6 +172,19 @@ static void junit_result(FILE *f, const struct ct_case *c, const struct ct_resul
 }
 
 /* ---- the report ------------------------------------------------------------------------------- */
+
+int report_written(FILE *f, const char *name)
+{
+	bool has_failed_before = ferror(f);
+
+	errno = 0;
+	if (!fflush(f) && !has_failed_before)
+		return 0;
+	/* of one that failed before, the reason is gone */
+	fprintf(stderr, "vmaprof-selftest: %s could not be written%s%s\n", name, errno ? ": " : "",
+		errno ? strerror(errno) : "");
+	return -EIO;
+}
 
 struct report *report_begin(enum report_form form, const char *junit, size_t case_cnt)
 {
@@ -163,6 +195,7 @@ struct report *report_begin(enum report_form form, const char *junit, size_t cas
 	if (!r)
 		return NULL;
 	r->form = form;
+	r->junit_name = junit;
 	term = getenv("TERM");
 	r->is_terminal = isatty(STDOUT_FILENO) && term && strcmp(term, "dumb") != 0;
 	setvbuf(stdout, NULL, _IOLBF, 0);
@@ -208,15 +241,22 @@ void report_result(struct report *r, const struct ct_case *c, const struct ct_re
 int report_end(struct report *r)
 {
 	size_t failed = r->cnt[CT_FAIL] + r->cnt[CT_XPASS];
+	int err = 0;
 
+	/* of a case that was stopped */
+	if (r->form == REPORT_TABLE && r->is_terminal)
+		fputs("\r\033[K", stdout);
 	if (r->form != REPORT_JSON)
 		printf("%s%zu passed, %zu failed, %zu skipped, %zu known bugs\n",
 		       r->form == REPORT_KTAP ? "# " : "", r->cnt[CT_PASS], failed, r->cnt[CT_SKIP],
 		       r->cnt[CT_XFAIL]);
 	if (r->junit) {
 		fputs("</testsuite>\n", r->junit);
+		err = report_written(r->junit, r->junit_name);
 		fclose(r->junit);
 	}
+	if (report_written(stdout, "the output"))
+		err = -EIO;
 	free(r);
-	return (int)failed;
+	return err ? err : (int)failed;
 }

@@ -294,11 +294,12 @@ static int look_behind_a_held_record(struct ringbuf_bpf *s, struct drain *d)
 
 static void behind_one_that_is_reserved(void)
 {
+	struct ringbuf_bpf *s;
 	struct drain d;
-	struct ringbuf_bpf *s = load(&d);
 
-	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
-		ct_skip("takes two CPUs");
+	if (fact_cpus() < 2)
+		ct_skip("needs two CPUs");
+	s = load(&d);
 	for (int i = 0; i < 100; i++) {
 		if (look_behind_a_held_record(s, &d))
 			return;

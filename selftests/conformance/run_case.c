@@ -26,6 +26,7 @@ struct findings {
 };
 
 static struct findings *found;
+static bool may_endanger;
 
 /* ---- in the case ------------------------------------------------------------------------------ */
 
@@ -65,6 +66,11 @@ void ct_skip(const char *format, ...)
 	say(format, args);
 	va_end(args);
 	ct_end();
+}
+
+bool ct_may_endanger(void)
+{
+	return may_endanger;
 }
 
 void ct_known_bug(const char *fix)
@@ -117,14 +123,44 @@ pid_t ct_fork(void)
 	return pid;
 }
 
+static volatile sig_atomic_t stopped_by;
+
+static void on_signal(int sig)
+{
+	stopped_by = sig;
+}
+
+/* What is ignored stays so, as for who is run by nohup. */
+static void handle_signals(void (*handler)(int))
+{
+	static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+	struct sigaction action = {.sa_handler = handler}, before;
+
+	for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++) {
+		if (!sigaction(signals[i], NULL, &before) && before.sa_handler != SIG_IGN)
+			sigaction(signals[i], &action, NULL);
+	}
+}
+
+void run_case_mind_signals(void)
+{
+	handle_signals(on_signal);
+}
+
+int run_case_stopped_by(void)
+{
+	return stopped_by;
+}
+
 static void be_the_case(const struct ct_case *c)
 {
+	handle_signals(SIG_DFL);
 	setpgid(0, 0);
 	c->run();
 	ct_end();
 }
 
-/* Its status, or -1 and killed: it outstayed its time. */
+/* Its status, or -1 and killed: it outstayed its time, or a signal ends the run. */
 static int wait_for(pid_t pid, unsigned int limit_s)
 {
 	unsigned int until = now_ms() + limit_s * 1000;
@@ -133,7 +169,7 @@ static int wait_for(pid_t pid, unsigned int limit_s)
 	for (;;) {
 		if (waitpid(pid, &status, WNOHANG) == pid)
 			return status;
-		if ((int)(now_ms() - until) > 0)
+		if ((int)(now_ms() - until) > 0 || stopped_by)
 			break;
 		poll(NULL, 0, 5);
 	}
@@ -193,7 +229,8 @@ void run_case(const struct ct_case *c, bool dangerous, struct ct_result *out)
 	if (found == MAP_FAILED)
 		exit(2);
 	memset(found, 0, sizeof(*found));
-	if (c->is_dangerous && !dangerous && !fact_sacrificial()) {
+	may_endanger = dangerous || fact_sacrificial();
+	if (c->is_dangerous && !may_endanger) {
 		found->skipped = 1;
 		ct_note("only in a virtual machine: it may cost the kernel (--dangerous)");
 	} else {

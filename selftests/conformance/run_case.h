@@ -18,4 +18,11 @@ struct ct_result {
 /* Runs it in a child; one that outstays its time or dies has failed. */
 void run_case(const struct ct_case *c, bool dangerous, struct ct_result *out);
 
+/*
+ * From now on SIGINT, SIGTERM and SIGHUP end the case that runs, and do no more: so that the report can
+ * be ended. Which one came, or 0; the result of that case means nothing then.
+ */
+void run_case_mind_signals(void);
+int run_case_stopped_by(void);
+
 #endif

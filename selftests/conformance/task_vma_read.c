@@ -106,9 +106,9 @@ static void kill_after(uint64_t room, bool by_pid)
 /* 7ff94f276f8e: the iterator keeps the mm. Without it, it may use one that has been freed. */
 static void need_kept_memory(void)
 {
-	if (!fact_member("bpf_iter_seq_task_vma_info", "mm") && !fact_sacrificial())
-		ct_skip("this kernel lacks \"bpf: Keep a reference to the mm, in case the task is "
-			"dead.\" (6.2): only in a virtual machine");
+	if (!fact_member("bpf_iter_seq_task_vma_info", "mm") && !ct_may_endanger())
+		ct_skip("only in a virtual machine: this kernel lacks \"bpf: Keep a reference to "
+			"the mm, in case the task is dead.\" (6.2) (--dangerous)");
 }
 
 static void killed_between_reads(void)
@@ -196,7 +196,7 @@ static void killed_during_a_read(void)
 	size_t in_time = 0;
 
 	need_kept_memory();
-	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
+	if (fact_cpus() < 2)
 		ct_skip("needs two CPUs");
 	for (int i = 0; i < 40 && in_time < 4; i++)
 		in_time += kill_in_a_read(i % 2);
@@ -347,7 +347,8 @@ static void output_with_a_tid(void)
 	walk_load(&w);
 	w.s->bss->output_bytes = OUTPUT_BYTES;
 	walk_begin(&w, &(struct walk_filter){.tid = (uint32_t)getpid()});
-	ct_known_bug("nothing yet: after the last mapping it begins anew at the last read's first");
+	ct_known_bug("no commit so far (after the last mapping it begins anew at the last "
+		     "read's first)");
 	ct_expect(read_output(&w, &o, 1000), "no end after 1000 reads");
 	ct_expect(o.next == LONELY + LARGE * PAGE, "output ends at %lx", o.next);
 }

@@ -234,7 +234,7 @@ static void mapping_that_goes(void)
 	skip_if_absent();
 	if (expected_answer())
 		ct_skip("needs CONFIG_PER_VMA_LOCK in this kernel");
-	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
+	if (fact_cpus() < 2)
 		ct_skip("needs two CPUs");
 	s = load("look_and_wait");
 	s->bss->from = LONELY;

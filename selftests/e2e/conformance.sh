@@ -50,6 +50,37 @@ selftest --bench --filter ring.reserve --filter ring.output --json
 selftest --bench --filter no_such_figure
 { [ "$STATUS" = 2 ] && grep -q 'no figure has such a name' "$ERR"; } || fail "a figure that there is not: exit $STATUS"
 
+# What cannot be written is no success
+is_told() {
+	{ [ "$STATUS" = 2 ] && [ "$(wc -l <"$ERR")" = 1 ] && grep -q ' could not be written' "$ERR"; } ||
+		fail "$* to a full disk: exit $STATUS: $(cat "$ERR")"
+}
+for words in --list --help "--filter $one" "--filter $one --json" "--bench --json --filter ring.output"; do
+	STATUS=0
+	# shellcheck disable=SC2086  # words
+	"$SELFTEST" $words >/dev/full 2>"$ERR" || STATUS=$?
+	is_told "$words"
+done
+selftest --filter $one --junit /dev/full
+is_told --junit
+
+# What no case can do without
+lacks() {
+	local text=$1 status=0
+	shift
+	"$@" "$SELFTEST" --filter $one >"$OUT" 2>"$ERR" || status=$?
+	{ [ "$status" = 2 ] && [ "$(wc -l <"$ERR")" = 1 ] && [ ! -s "$OUT" ] && grep -q -- "$text" "$ERR"; } ||
+		fail "'$*': exit $status: $(cat "$OUT" "$ERR")"
+}
+if command -v setpriv >/dev/null; then
+	lacks CAP_SYS_ADMIN setpriv --bounding-set -sys_admin --inh-caps -sys_admin
+	lacks CAP_SYS_ADMIN setpriv --bounding-set -all --inh-caps -all
+fi
+if unshare -m true 2>/dev/null; then
+	# shellcheck disable=SC2016  # the inner shell's
+	lacks '/sys is not mounted' unshare -m sh -c 'umount -l /sys && exec "$@"' sh
+fi
+
 # Killed: a case's processes go with it, here one that spins until it is told to end
 below() {
 	local child children=()
@@ -79,11 +110,27 @@ kill -KILL $suite
 wait $suite || :
 wait_until 20 are_gone "${pids[@]}"
 
+# Stopped: the report has an end, and so has the case
+"$SELFTEST" --filter $one --filter task_vma_read/killed_during_a_read --junit "$TMPDIR/junit" >"$OUT" 2>&1 &
+suite=$!
+wait_until 20 has_grandchild $suite
+mapfile -t pids < <(below $suite)
+kill -TERM $suite
+STATUS=0
+wait $suite || STATUS=$?
+{ [ "$STATUS" = 143 ] && grep -qx '</testsuite>' "$TMPDIR/junit"; } || fail "stopped: exit $STATUS: $(cat "$OUT" "$TMPDIR/junit")"
+wait_until 20 are_gone "${pids[@]}"
+
 # Wrong words
 selftest --filter no_such_case
 { [ "$STATUS" = 2 ] && grep -q 'no case matches' "$ERR"; } || fail "a filter that matches nothing: exit $STATUS"
 selftest $one
 { [ "$STATUS" = 2 ] && grep -q -- "--filter '$one'" "$ERR"; } || fail "a case as argument: exit $STATUS"
+for words in '--bench --list' '--bench --ktap' '--bench --junit x' '--list --json' '--list --junit x' "$(printf -- '--filter x%.0s ' {1..65})"; do
+	# shellcheck disable=SC2086  # words
+	selftest $words
+	{ [ "$STATUS" = 2 ] && [ "$(wc -l <"$ERR")" = 1 ] && [ ! -s "$OUT" ]; } || fail "$words: exit $STATUS: $(cat "$OUT" "$ERR")"
+done
 selftest --filter $one --junit /no/such/directory
 { [ "$STATUS" = 2 ] && grep -q '/no/such/directory: ' "$ERR"; } || fail "--junit that cannot be written: exit $STATUS"
 exit 0
