@@ -212,7 +212,7 @@ bool op_mostly(const struct op *op, int err)
 {
 	uint64_t cnt = count_of(op, err);
 
-	return cnt > 0 && cnt + op->busy == all_of(op) && cnt >= 9 * op->busy;
+	return cnt > 0 && cnt + op->busy == all_of(op) && cnt > op->busy;
 }
 
 const char *op_text(const struct op *op)

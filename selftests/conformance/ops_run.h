@@ -44,8 +44,8 @@ size_t attach_samples(struct bpf_program *prog, pid_t pid, struct bpf_link **lin
 bool op_always(const struct op *op, int err);
 
 /*
- * The same, but for one in ten that may be -EBUSY: a sample can hit the kernel while it has the lock, or
- * come before what the last one left to be done.
+ * The same, but less than half may be -EBUSY: a sample can hit the kernel while it has the lock, or come
+ * before what the last one left to be done. Few do; one in eight of an emulated guest on a busy machine.
  */
 bool op_mostly(const struct op *op, int err);
 

@@ -45,7 +45,8 @@ class Conformance(Reader):
             if case["result"] != "pass":
                 text = f"expected: {case['expected']}\n{text}" if case["result"] in FAILED else text
             if case["fix"]:
-                text = f"known bug, mended by {case['fix']}\n{text}"
+                what = "the known bug is not there any more; its fix:" if case["result"] == "xpass" else "known bug, fixed by"
+                text = f"{what} {case['fix']}\n{text}"
             self.case(case["case"], case["result"], text, case["ms"] / 1000)
         except (ValueError, KeyError, TypeError, AttributeError):
             self.keep(line)
