@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "recorder.h"
 
+#include "spinner.h"
 #include "target.h"
 
 #include <criterion/criterion.h>
@@ -246,6 +247,43 @@ void recorder_wait(struct recorder *r, size_t samples)
 
 	cr_assert(wait_until(are_there, &w, WAIT_MS), "%zu samples instead of %zu",
 		  record_log_samples(&r->log), w.samples);
+}
+
+struct place {
+	struct record_log *log;
+	uint32_t tgid;
+	uint64_t start, bytes;
+	size_t samples;
+};
+
+static bool are_in_place(void *arg)
+{
+	const struct place *p = arg;
+	size_t n = 0;
+
+	pthread_mutex_lock(&p->log->lock);
+	for (size_t i = 0; i < p->log->cnt; i++) {
+		const struct log_item *it = &p->log->item[i];
+
+		n += it->hdr.kind == VP_REC_SAMPLE && it->sample.proc.tgid == p->tgid &&
+		     it->sample.user_cnt && it->user[0].pc - p->start < p->bytes;
+	}
+	pthread_mutex_unlock(&p->log->lock);
+	return n >= p->samples;
+}
+
+void recorder_wait_in(struct recorder *r, pid_t tgid, const void *start, size_t bytes,
+		      size_t samples)
+{
+	struct place p = {&r->log, (uint32_t)tgid, (uint64_t)start, bytes, samples};
+
+	cr_assert(wait_until(are_in_place, &p, WAIT_MS), "not %zu of %zu samples at %p", samples,
+		  record_log_samples(&r->log), start);
+}
+
+void recorder_wait_in_function(struct recorder *r, pid_t tgid, void (*fn)(void), size_t samples)
+{
+	recorder_wait_in(r, tgid, (const void *)fn, FUNCTION_MAX, samples);
 }
 
 /* There is no counter of user stacks, but one of their frames. */

@@ -66,6 +66,14 @@ void recorder_attach(struct recorder *r);
 /* Until that many samples more than there are now have been read. */
 void recorder_wait(struct recorder *r, size_t samples);
 /*
+ * Until that many of a process have their innermost user frame in the code at start: what it does
+ * on its way there, which on a slow machine takes many samples, is no part of what a test counts.
+ */
+void recorder_wait_in(struct recorder *r, pid_t tgid, const void *start, size_t bytes,
+		      size_t samples);
+/* … in a function of those that is_in() knows */
+void recorder_wait_in_function(struct recorder *r, pid_t tgid, void (*fn)(void), size_t samples);
+/*
  * For wait_until(): whether all that the kernel side had sent when it was called is in the log
  * or waits. Needs keep_raw, and that nothing is lost.
  */

@@ -62,8 +62,6 @@ __attribute__((noipa)) void spin_at_depth(void)
 	NOT_THE_END();
 }
 
-#define FUNCTION_MAX 128 /* what these files' functions are aligned to (Makefile) */
-
 bool is_in(uint64_t pc, void (*fn)(void))
 {
 	return pc >= (uint64_t)fn && pc < (uint64_t)fn + FUNCTION_MAX;

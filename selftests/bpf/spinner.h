@@ -29,7 +29,9 @@ void spin_root(void);
 extern int spin_depth;
 void spin_at_depth(void);
 
-/* Is pc in fn, which is no longer than 128 bytes? */
+#define FUNCTION_MAX 128 /* what the tests' functions are aligned to (Makefile) */
+
+/* Is pc in fn, which is no longer than FUNCTION_MAX? */
 bool is_in(uint64_t pc, void (*fn)(void));
 
 struct vp_frame;

@@ -359,7 +359,7 @@ Test(deferred_memory, stacks_that_never_arrive_keep_no_other_from_being_taken)
 	start_spinning(&t, spin_root);
 	recorder_add(&r, t.pid, VP_TARGET_F_ARMED);
 	start_hostile(&hostile);
-	recorder_wait(&r, 300);
+	recorder_wait_in_function(&r, t.pid, spin_leaf, 300);
 	recorder_stop(&r);
 	expect_accounts(&r);
 	cr_expect(zero(u64, recorder_counter(&r, VP_CNT_DEFER_FAILED)));

@@ -8,6 +8,7 @@ from xml.sax.saxutils import escape, quoteattr
 FAILED = ("fail", "xpass")
 SKIPPED = ("skip", "xfail")
 TEXT_MAX = 32768
+REASON_MAX = 300
 
 
 class Case:
@@ -115,6 +116,18 @@ class Kernel:
 def sum_line(kernels):
     each = [k.counts() for k in kernels]
     return "{} passed, {} failed, {} skipped".format(*(sum(c[i] for c in each) for i in range(3)))
+
+
+def what_failed(kernels):
+    """A line each, with the end of what it said: for who sees only the end of a long log."""
+    lines = []
+    for k in kernels:
+        for name, case in k.cases.items():
+            if case.result in FAILED:
+                said = " / ".join(re.sub(r"^\[----\] *", "", line).strip() for line in case.text.splitlines()[-4:])
+                lines.append(f"{k.name}: {case.result}: {name}: {said[-REASON_MAX:]}")
+        lines += [f"{k.name}: {text}" for text in k.trouble]
+    return lines
 
 
 def table(kernels):
