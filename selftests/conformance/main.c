@@ -65,7 +65,7 @@ struct args {
 	size_t filter_cnt;
 	const char *junit;
 	enum report_form form;
-	bool list, dangerous, bench;
+	bool list, dangerous, bench, ktap, json;
 };
 
 static int misused(const char *how)
@@ -77,11 +77,13 @@ static int misused(const char *how)
 /* Options that say nothing together: better refused than ignored. */
 static int check_args(const struct args *a)
 {
+	if (a->ktap && a->json)
+		return misused("--ktap and --json do not go together");
 	if (a->bench && a->list)
 		return misused("--bench and --list do not go together");
-	if (a->bench && (a->junit || a->form == REPORT_KTAP))
+	if (a->bench && (a->junit || a->ktap))
 		return misused("--bench has neither --ktap nor --junit");
-	if (a->list && (a->junit || a->form != REPORT_TABLE))
+	if (a->list && (a->junit || a->ktap || a->json))
 		return misused("--list has neither --ktap nor --json nor --junit");
 	return 0;
 }
@@ -112,10 +114,10 @@ static int parse(int argc, char **argv, struct args *a)
 			a->filter[a->filter_cnt++] = optarg;
 			break;
 		case 'k':
-			a->form = REPORT_KTAP;
+			a->ktap = true;
 			break;
 		case 'j':
-			a->form = REPORT_JSON;
+			a->json = true;
 			break;
 		case 'u':
 			a->junit = optarg;
@@ -138,6 +140,7 @@ static int parse(int argc, char **argv, struct args *a)
 			argv[optind], argv[optind]);
 		return 2;
 	}
+	a->form = a->ktap ? REPORT_KTAP : a->json ? REPORT_JSON : REPORT_TABLE;
 	return check_args(a);
 }
 

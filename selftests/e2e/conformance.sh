@@ -126,7 +126,7 @@ selftest --filter no_such_case
 { [ "$STATUS" = 2 ] && grep -q 'no case matches' "$ERR"; } || fail "a filter that matches nothing: exit $STATUS"
 selftest $one
 { [ "$STATUS" = 2 ] && grep -q -- "--filter '$one'" "$ERR"; } || fail "a case as argument: exit $STATUS"
-for words in '--bench --list' '--bench --ktap' '--bench --junit x' '--list --json' '--list --junit x' "$(printf -- '--filter x%.0s ' {1..65})"; do
+for words in '--bench --list' '--ktap --json' '--bench --ktap' '--bench --junit x' '--list --json' '--list --junit x' "$(printf -- '--filter x%.0s ' {1..65})"; do
 	# shellcheck disable=SC2086  # words
 	selftest $words
 	{ [ "$STATUS" = 2 ] && [ "$(wc -l <"$ERR")" = 1 ] && [ ! -s "$OUT" ]; } || fail "$words: exit $STATUS: $(cat "$OUT" "$ERR")"
