@@ -259,7 +259,7 @@ $(B)/selftests/conformance/prog/%.bpf.o: selftests/conformance/prog/%.bpf.c $(B)
 $(CONFORMANCE_OBJ): TEST_CPPFLAGS += -Iselftests/conformance -I$(B)/selftests/conformance/prog
 $(CONFORMANCE_OBJ): | $(CONFORMANCE_PROG_SRC:%.bpf.c=$(B)/%.skel.h)
 
-$(B)/vmaprof-selftest: $(CONFORMANCE_OBJ)
+$(B)/vmaprof-selftest: $(CONFORMANCE_OBJ) $(B)/libvmaprof.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) -static $(LDFLAGS) -o $@ $^ -lbpf -lelf -lz -lzstd
 

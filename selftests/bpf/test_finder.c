@@ -404,17 +404,7 @@ Test(finder, a_zombie_has_no_memory)
 
 static void *tell_when_alone(void *arg)
 {
-	char text[512] = "";
-
-	do {
-		FILE *f = fopen("/proc/self/stat", "re");
-
-		if (f) {
-			text[fread(text, 1, sizeof(text) - 1, f)] = '\0';
-			fclose(f);
-		}
-		usleep(1000);
-	} while (!strstr(text, ") Z "));
+	target_await_lone();
 	target_tell((uint64_t)arg);
 	target_pause();
 }

@@ -271,28 +271,12 @@ static void a_number_that_is_used_again_is_another_process(void)
 
 /* ---- a process without its leader ------------------------------------------------------------ */
 
-static bool is_zombie(pid_t tid)
-{
-	char path[64], text[256] = "";
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", tid);
-	f = fopen(path, "re");
-	if (!f)
-		return false;
-	if (!fgets(text, sizeof(text), f))
-		text[0] = '\0';
-	fclose(f);
-	return strstr(text, ") Z ") != NULL;
-}
-
 /* What it maps, the leader never saw. */
 static void *map_alone(void *arg)
 {
 	int fd = code_file(2, endless_code, sizeof(endless_code));
 
-	while (!is_zombie(getpid()))
-		sched_yield();
+	target_await_lone();
 	prctl(PR_SET_NAME, "vp alone");
 	target_tell((uint64_t)gettid());
 	call_outermost((void (*)(void))map_code(fd, 1));

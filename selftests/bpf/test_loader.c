@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Loading several objects: all of the required ones or none, and who is to blame. */
+#include "proc_life.h"
 #include "target.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
 
 #include <bpf/bpf.h>
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -228,18 +228,6 @@ Test(loader, one_after_the_other_gives_the_same_as_at_once)
 }
 
 /* ---- leaks ---------------------------------------------------------------------------------- */
-
-static size_t open_fds(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	size_t n = 0;
-
-	cr_assert(d != NULL);
-	while (readdir(d))
-		n++;
-	closedir(d);
-	return n;
-}
 
 #define IDS_MAX 16384
 

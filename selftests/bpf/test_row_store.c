@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Rows in the kernel's maps, read back by the maps' ids. */
 #include "fixture_elf.h"
+#include "proc_life.h"
 #include "target.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
 
 #include <bpf/bpf.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -633,18 +633,6 @@ Test(row_store, loading_evicting_and_trimming_at_once_keep_the_books)
 	cr_expect(eq(u64, stats().bytes, ready * one));
 	cr_expect(le(u64, stats().peak_bytes, 5 * one));
 	cr_expect(eq(u64, stats().load_cnt, ready + stats().idle_cnt + stats().evicted_cnt));
-}
-
-static size_t open_fds(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	size_t n = 0;
-
-	cr_assert(d != NULL);
-	while (readdir(d))
-		n++;
-	closedir(d);
-	return n;
 }
 
 Test(row_store, leaves_nothing_behind)

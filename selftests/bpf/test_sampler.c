@@ -63,7 +63,8 @@ static void a_spinning_process_has_exactly_its_chain(void)
 		const struct log_item *it = record_log_nth(&r.log, VP_REC_SAMPLE, i);
 		const struct vp_frame *f = it->user;
 
-		on_its_way += on_its_way == i && !(it->sample.user_cnt && is_in(f[0].pc, spin_leaf));
+		on_its_way +=
+			on_its_way == i && !(it->sample.user_cnt && is_in(f[0].pc, spin_leaf));
 
 		cr_expect(eq(u32, it->sample.proc.tgid, t.pid));
 		cr_expect(eq(u32, it->sample.tid, t.pid));

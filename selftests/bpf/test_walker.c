@@ -387,19 +387,7 @@ Test(walker, a_second_walk_reports_what_is_new)
 static void *say_when_leader_is_gone(void *arg)
 {
 	(void)arg;
-	/* the leader is a zombie as soon as its exit is through: state Z in its stat */
-	for (;;) {
-		char text[256] = "";
-		FILE *f = fopen("/proc/self/stat", "re");
-
-		if (f) {
-			fgets(text, sizeof(text), f);
-			fclose(f);
-		}
-		if (strstr(text, ") Z "))
-			break;
-		usleep(1000);
-	}
+	target_await_lone();
 	target_tell(0);
 	target_pause();
 }

@@ -8,6 +8,9 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "util/html.h"
+#include "util/json.h"
+
 struct report {
 	enum report_form form;
 	FILE *junit;
@@ -58,37 +61,19 @@ static size_t first_line(const char *text)
 	return strcspn(text, "\n");
 }
 
-static void print_json_string(const char *s)
+/* Content of an element or an attribute, as in HTML; its lines stay lines. */
+static void put_xml(FILE *f, const char *text)
 {
-	putchar('"');
-	for (; *s; s++) {
-		if (*s == '"' || *s == '\\')
-			printf("\\%c", *s);
-		else if ((unsigned char)*s < 0x20)
-			printf("\\u%04x", *s);
-		else
-			putchar(*s);
-	}
-	putchar('"');
-}
+	char line[sizeof(((struct ct_result *)0)->text)];
 
-static void put_xml(FILE *f, const char *s)
-{
-	for (; *s; s++) {
-		switch (*s) {
-		case '<':
-			fputs("&lt;", f);
-			break;
-		case '&':
-			fputs("&amp;", f);
-			break;
-		case '"':
-			fputs("&quot;", f);
-			break;
-		default:
-			if ((unsigned char)*s >= 0x20 || *s == '\n')
-				fputc(*s, f);
-		}
+	while (*text) {
+		size_t len = strcspn(text, "\n");
+
+		snprintf(line, sizeof(line), "%.*s", (int)len, text);
+		vp_html_text(f, line);
+		text += len;
+		if (*text == '\n')
+			fputc(*text++, f);
 	}
 }
 
@@ -132,12 +117,12 @@ static void json_result(const struct ct_case *c, const struct ct_result *res)
 {
 	printf("{\"case\":\"%s\",\"numbers\":\"%s\",\"result\":\"%s\",\"ms\":%u,\"expected\":",
 	       c->name, c->numbers ? c->numbers : "", words[res->verdict], res->ms);
-	print_json_string(c->says);
+	vp_json_string(stdout, c->says);
 	fputs(",\"text\":", stdout);
-	print_json_string(res->text);
+	vp_json_string(stdout, res->text);
 	fputs(",\"fix\":", stdout);
 	if (res->fix[0])
-		print_json_string(res->fix);
+		vp_json_string(stdout, res->fix);
 	else
 		fputs("null", stdout);
 	fputs("}\n", stdout);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "proc_life.h"
 
+#include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,4 +31,17 @@ struct vp_proc_id proc_life(pid_t pid)
 		.start_ns = ticks * (1000000000ULL / (unsigned long long)sysconf(_SC_CLK_TCK)),
 		.exec_id = 1,
 	};
+}
+
+size_t open_fds(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	size_t n = 0;
+
+	if (!d)
+		abort();
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n;
 }

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -140,6 +141,28 @@ uint64_t target_await(void)
 	if (recv(child_fd, &n, sizeof(n), 0) != sizeof(n))
 		_exit(97);
 	return n;
+}
+
+/* The leader is a zombie as soon as its exit is through: state Z in its stat. */
+static bool is_leader_gone(void)
+{
+	char text[512] = "";
+	FILE *f = fopen("/proc/self/stat", "re");
+	const char *name_end;
+
+	if (!f)
+		return false;
+	if (!fgets(text, sizeof(text), f))
+		text[0] = '\0';
+	fclose(f);
+	name_end = strrchr(text, ')');
+	return name_end && !strncmp(name_end, ") Z ", 4);
+}
+
+void target_await_lone(void)
+{
+	while (!is_leader_gone())
+		sched_yield();
 }
 
 void target_pause(void)

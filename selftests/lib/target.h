@@ -40,6 +40,8 @@ void target_check(bool ok);
 void target_die_with(pid_t parent);
 /* fork(), and the child ends with its parent. */
 pid_t target_fork(void);
+/* In a thread of the child: waits until the thread that leads has exited. */
+void target_await_lone(void);
 
 /* Milliseconds of CLOCK_MONOTONIC. */
 uint64_t now_ms(void);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Commands that wait before their first instruction. */
+#include "proc_life.h"
 #include "target.h"
 #include "util/child.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -37,18 +37,6 @@ static void tear_down(void)
 }
 
 TestSuite(child, .init = set_up, .fini = tear_down);
-
-static size_t open_fds(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	size_t n = 0;
-
-	cr_assert(d != NULL);
-	while (readdir(d))
-		n++;
-	closedir(d);
-	return n;
-}
 
 static void prepare(char **argv)
 {

@@ -137,17 +137,7 @@ Test(procinfo, a_zombie_is_refused_by_name)
 
 static void *tell_when_leader_is_gone(void *arg)
 {
-	char text[512] = "";
-
-	do {
-		FILE *f = fopen("/proc/self/stat", "re");
-
-		if (f) {
-			text[fread(text, 1, sizeof(text) - 1, f)] = '\0';
-			fclose(f);
-		}
-		usleep(1000);
-	} while (!strstr(text, ") Z "));
+	target_await_lone();
 	target_tell(0);
 	target_pause();
 	return arg;
