@@ -21,16 +21,25 @@ has_feature() {
 		"$TMPDIR/doctor.json" >/dev/null
 }
 has_feature task_work && modes="inline deferred"
+
+# assert_late_library MODE: of what dlhost did, spinning before it loads and then in the library, all but
+# its start and end has these stacks. How much of its CPU time each got is not looked at: on a machine
+# that stands still at times samples do not tell.
+assert_late_library() {
+	local total before
+	assert_folded "$folded"
+	total=$(folded_comm "$folded" dlhost)
+	before=$(folded_exact "$folded" 'main;before_load')
+	assert_between "$(percent "$before" "$total")" 20 80 "$1: main;before_load"
+	assert_between "$(percent "$(folded_exact "$folded" 'main;run_plugin;plugin_run;plugin_a_spin')" \
+		$((total - before)))" 80 100 "$1: plugin_a_spin, of what was not before"
+}
+
 for mode in $modes; do
 	vp_ok record --track=sideband --unwind-mode "$mode" -v -F 499 -o "$folded" -- \
 		"$WORKLOADS/dlhost" "$(longer 0.4)" 1 plugin_a
 	[ "$(seen_by "$ERR")" = sideband ] || fail "record -v does not name the rung"
-	assert_folded "$folded"
-	total=$(folded_comm "$folded" dlhost)
-	for chain in 'main;before_load' 'main;run_plugin;plugin_run;plugin_a_spin'; do
-		assert_between "$(percent "$(folded_exact "$folded" "$chain")" "$total")" 43 57 \
-			"$mode: $chain"
-	done
+	assert_late_library "$mode"
 done
 
 # perf's file names it, too.
@@ -61,4 +70,4 @@ done
 
 # Without any, samples find it.
 vp_ok record --track=off -v -F 499 -o "$folded" -- "$WORKLOADS/dlhost" "$(longer 0.4)" 1 plugin_a
-assert_chain "$folded" 'main;run_plugin;plugin_run;plugin_a_spin' dlhost 43
+assert_late_library "without tracking"

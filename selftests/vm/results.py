@@ -118,14 +118,19 @@ def sum_line(kernels):
     return "{} passed, {} failed, {} skipped".format(*(sum(c[i] for c in each) for i in range(3)))
 
 
+def reason(case):
+    """In a line: what an e2e test says first, else the end of what there is."""
+    lines = [re.sub(r"^\[----\] *", "", line).strip() for line in case.text.splitlines()]
+    first = next((line for line in lines if line.startswith("FAIL: ")), None)
+    return first[:REASON_MAX] if first else " / ".join(lines[-4:])[-REASON_MAX:]
+
+
 def what_failed(kernels):
-    """A line each, with the end of what it said: for who sees only the end of a long log."""
+    """A line each: for who sees only the end of a long log."""
     lines = []
     for k in kernels:
-        for name, case in k.cases.items():
-            if case.result in FAILED:
-                said = " / ".join(re.sub(r"^\[----\] *", "", line).strip() for line in case.text.splitlines()[-4:])
-                lines.append(f"{k.name}: {case.result}: {name}: {said[-REASON_MAX:]}")
+        lines += [f"{k.name}: {case.result}: {name}: {reason(case)}"
+                  for name, case in k.cases.items() if case.result in FAILED]
         lines += [f"{k.name}: {text}" for text in k.trouble]
     return lines
 
