@@ -45,6 +45,7 @@ void start_spinning(struct target *t, void (*fn)(void));
 
 /* Machine code with a frame that loops for ever, and one that returns after a millisecond or so. */
 extern const uint8_t endless_code[8];
+#define ENDLESS_CODE_LOOP 4 /* before that it sets up its frame */
 extern const uint8_t short_code[15];
 
 /*
