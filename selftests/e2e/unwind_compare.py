@@ -67,12 +67,13 @@ def compare_gdb(script, gdb_output):
     """
     All samples of a thread have gdb's stack; up to INCOMPLETE of them may lack outer frames. Where
     there is no information gdb goes on with what it makes of the words on the stack, and calls
-    it "??": our stack may end there.
+    it "??": our stack may end there. A thread that did not get back to user mode before the end of a
+    recording has no user stack in its last samples, if those are taken on the way back.
     """
     samples = collections.defaultdict(list)
     names = {}
-    for name, tid, frames, _ in read_script(script):
-        samples[tid].append(frames)
+    for name, tid, frames, kernel in read_script(script):
+        samples[tid].append((frames, kernel))
         names[tid] = name
     bad, threads = [], 0
     with open(gdb_output, encoding="utf-8", errors="replace") as lines:
@@ -82,13 +83,18 @@ def compare_gdb(script, gdb_output):
         if tid not in samples:
             continue # a thread that waits
         threads += 1
+        while samples[tid] and not samples[tid][-1][0] and samples[tid][-1][1]:
+            samples[tid].pop()
+        if not samples[tid]:
+            bad.append("%s: no sample has a user stack" % names[tid])
+            continue
         theirs = gdb_frames(words)
         known = len(theirs)
         while known > 1 and theirs[known - 1].name == "??":
             known -= 1
         incomplete = 0
         wrong = []
-        for ours in samples[tid]:
+        for ours, _ in samples[tid]:
             if not ours or callers(ours) != callers(theirs[:len(ours)]) or \
                     ours[0].name not in ("[unknown]", theirs[0].name):
                 wrong.append(ours)
