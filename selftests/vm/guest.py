@@ -179,7 +179,9 @@ class Guest:
         self.began = self.heard = time.monotonic()
         self.ended = None
         if self.args.gdb:
-            print("waiting for gdb: gdb vmlinux -ex 'target remote :1234'", file=sys.stderr)
+            # the kernel is not unpacked yet: a breakpoint in memory would be overwritten
+            print("waiting for gdb: gdb vmlinux -ex 'target remote :1234' -ex 'hbreak start_kernel' -ex continue",
+                  file=sys.stderr)
 
     # ---- while it runs ----
 
