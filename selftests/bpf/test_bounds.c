@@ -239,7 +239,8 @@ static void record_pages(const struct layout *l, size_t samples, struct found *f
 	base = target_hear(&t);
 	recorder_add(&r, t.pid, VP_TARGET_F_ARMED);
 	recorder_start(&r, t.pid);
-	recorder_wait(&r, samples);
+	/* those of an emulated machine, which stands still at times, come in clusters and hit less */
+	recorder_wait(&r, test_patience() > 1 ? 3 * samples : samples);
 	target_hear(&t);
 	recorder_stop(&r);
 	look_at_all(base, found);
@@ -248,19 +249,14 @@ static void record_pages(const struct layout *l, size_t samples, struct found *f
 	target_end(&t);
 }
 
-/* So many are hit by that many samples; an emulated machine that stands still at times hits fewer. */
-static size_t hit_by_chance(size_t cnt)
-{
-	return test_patience() > 1 ? cnt / 2 : cnt;
-}
-
 static void all_of_5000_files_in_one_process_are_told_apart(void)
 {
 	const struct layout l = {.cnt = 5000, .file_pages = 5003, .every = 1, .spins = 2000};
 	struct found found;
 
 	record_pages(&l, 4000, &found);
-	cr_expect(ge(sz, found.distinct, hit_by_chance(l.cnt - l.cnt / 50)));
+	/* as many as are hit by that many samples */
+	cr_expect(ge(sz, found.distinct, l.cnt - l.cnt / 50));
 }
 
 static void sixty_thousand_pages_of_code_are_told_apart(void)
@@ -273,7 +269,7 @@ static void sixty_thousand_pages_of_code_are_told_apart(void)
 		cr_skip_test("vm.max_map_count is too low");
 	record_pages(&l, 3000, &found);
 	/* of the 3000 that are run */
-	cr_expect(ge(sz, found.distinct, hit_by_chance(2500)));
+	cr_expect(ge(sz, found.distinct, 2500));
 }
 
 /* ---- much that is no code -------------------------------------------------------------------- */

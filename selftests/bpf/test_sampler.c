@@ -118,10 +118,10 @@ static void expect_depth(int calls, size_t frames, uint16_t end)
 	procmaps_read(&m, t.pid);
 	recorder_add(&r, t.pid, VP_TARGET_F_ARMED);
 	recorder_start(&r, t.pid);
-	recorder_wait_in_function(&r, t.pid, spin_leaf, 30);
+	recorder_wait_in_function(&r, t.pid, spin_leaf, 32);
 	recorder_stop(&r);
 	/* not those of its first instructions, before there is a frame */
-	cr_expect(ge(sz, count_spinning(&r.log, (uint32_t)t.pid, frames, end), 28));
+	cr_expect(ge(sz, count_spinning(&r.log, (uint32_t)t.pid, frames, end), 30));
 	expect_all_as_maps(&r.log, &m, (uint32_t)t.pid);
 	procmaps_free(&m);
 	target_end(&t);

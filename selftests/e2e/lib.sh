@@ -342,10 +342,8 @@ assert_chain() {
 
 # assert_count_matches SAMPLES CPU_MS HZ: sampling missed or invented little. On a machine where
 # others want the CPUs, each switch costs a part of a period: perf, too, then counts up to a fifth less.
-# An emulated one stands still while its host does other things.
 assert_count_matches() {
-	local expected=$(($2 * $3 / 1000)) low=72
-	[ "$PATIENCE" -le 2 ] || low=40
-	assert_between "$1" $((expected * low / 100 - 5)) $((expected * 115 / 100 + 5)) \
+	local expected=$(($2 * $3 / 1000))
+	assert_between "$1" $((expected * 72 / 100 - 5)) $((expected * 115 / 100 + 5)) \
 		"samples for $2 ms of CPU time at $3 Hz"
 }
