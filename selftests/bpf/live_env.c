@@ -142,24 +142,17 @@ void live_tear_down(void)
 }
 /* ---- what processes do ---------------------------------------------------------------------- */
 
-/* DIR/name with cnt pages; its descriptor. */
 int live_new_file(const char *name, size_t pages)
 {
-	char path[256];
-	int fd;
+	int fd = zeros_file(live_dir, name, pages * PAGE);
 
-	snprintf(path, sizeof(path), "%s/%s", live_dir, name);
-	fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0755);
-	target_check(fd >= 0 && !ftruncate(fd, (off_t)(pages * PAGE)));
+	target_check(fd >= 0);
 	return fd;
 }
 
 uint64_t live_map_at(void *at, int fd, size_t pages, off_t offset, int prot, int flags)
 {
-	void *p = mmap(at, pages * PAGE, prot, flags, fd, offset);
-
-	target_check(p != MAP_FAILED);
-	return (uint64_t)p;
+	return target_map(at, fd, pages * PAGE, offset, prot, flags);
 }
 
 uint64_t live_map_exec(int fd, size_t pages, off_t offset, int flags)

@@ -80,22 +80,12 @@ void walker_tear_down(void)
 
 int walker_file(const char *name, size_t pages)
 {
-	char path[256];
-	int fd;
-
-	snprintf(path, sizeof(path), "%s/%s", walker_dir, name);
-	fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0755);
-	if (fd < 0 || ftruncate(fd, (off_t)(pages * PAGE)))
-		return -1;
-	return fd;
+	return zeros_file(walker_dir, name, pages * PAGE);
 }
 
 uint64_t walker_map_exec(int fd, size_t pages, off_t offset, int flags)
 {
-	void *p = mmap(NULL, pages * PAGE, PROT_READ | PROT_EXEC, flags, fd, offset);
-
-	target_check(p != MAP_FAILED);
-	return (uint64_t)p;
+	return target_map(NULL, fd, pages * PAGE, offset, PROT_READ | PROT_EXEC, flags);
 }
 
 void walker_map_and_tell(const char *name)

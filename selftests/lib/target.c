@@ -2,12 +2,14 @@
 #include "target.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -177,4 +179,26 @@ void target_check(bool ok)
 		fprintf(stderr, "target %d: setting up failed: %s\n", getpid(), strerror(errno));
 		_exit(96);
 	}
+}
+
+uint64_t target_map(void *at, int fd, size_t bytes, off_t offset, int prot, int flags)
+{
+	void *p = mmap(at, bytes, prot, flags, fd, offset);
+
+	target_check(p != MAP_FAILED);
+	return (uint64_t)p;
+}
+
+int zeros_file(const char *dir, const char *name, size_t bytes)
+{
+	char path[256];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0755);
+	if (fd >= 0 && ftruncate(fd, (off_t)bytes)) {
+		close(fd);
+		return -1;
+	}
+	return fd;
 }

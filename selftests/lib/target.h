@@ -35,6 +35,11 @@ uint64_t target_await(void);
 void target_pause(void) __attribute__((noreturn));
 /* In the child: insists on ok. */
 void target_check(bool ok);
+/* In the child: mmap of whole pages, which has to work; where they are. */
+uint64_t target_map(void *at, int fd, size_t bytes, off_t offset, int prot, int flags);
+
+/* Makes DIR/name anew, that many bytes of zeros; its descriptor for both, or -1. */
+int zeros_file(const char *dir, const char *name, size_t bytes);
 
 /* In a process that parent has just made: ends with it, also if it has ended already. */
 void target_die_with(pid_t parent);
